@@ -1,0 +1,3 @@
+//! Probe, call and watch NACP peers.
+
+fn main() {}

@@ -1,0 +1,2 @@
+//! The NACP node without I/O: links, timers, replay, routing, sessions.
+#![warn(missing_docs)]
