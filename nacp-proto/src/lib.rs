@@ -19,6 +19,7 @@ pub use body::{
     Signal,
 };
 pub use encoded::Encoded;
+pub use frame::{FrameError, FrameHeader, MsgId};
 pub use message_id::{MessageId, MessageIdError};
 pub use payload::Payload;
 pub use register::{Decl, Entry, Instance, PeerInfo, Register, Registered, Session, Version};
