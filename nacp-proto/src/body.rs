@@ -1,3 +1,5 @@
+use std::fmt;
+
 use smol_str::SmolStr;
 
 use crate::{AppId, Instance, MessageId, Payload, Register};
@@ -182,4 +184,201 @@ pub struct Malformed {
     pub message_type: MessageType,
     /// `true` for a subscribe without a usable name.
     pub bad_target_sub_name: bool,
+}
+
+impl Body {
+    /// The type of a message that says this.
+    pub const fn message_type(&self) -> MessageType {
+        match self {
+            Self::Register(_) => MessageType::Register,
+            Self::Unregister => MessageType::Unregister,
+            Self::Subscribe { .. } => MessageType::Subscribe,
+            Self::Unsubscribe { .. } => MessageType::Unsubscribe,
+            Self::Request { .. } => MessageType::Request,
+            Self::Response(_) => MessageType::Response,
+            Self::Signal { .. } => MessageType::Signal,
+            Self::Notify { .. } => MessageType::Notify,
+            Self::Ack { .. } => MessageType::Ack,
+        }
+    }
+}
+
+impl Message {
+    /// A message without a time.
+    pub const fn new(id: MessageId, from: AppId, to: AppId, body: Body) -> Self {
+        Self { id, from, to, time: None, body }
+    }
+
+    /// The type, without the content.
+    pub const fn message_type(&self) -> MessageType {
+        self.body.message_type()
+    }
+
+    /// Takes the message apart.
+    pub fn into_parts(self) -> (Envelope, Body) {
+        let Self { id, from, to, time, body } = self;
+        (Envelope { id, from, to, time }, body)
+    }
+
+    /// A message with this envelope.
+    pub fn from_parts(envelope: Envelope, body: Body) -> Self {
+        let Envelope { id, from, to, time } = envelope;
+        Self { id, from, to, time, body }
+    }
+}
+
+impl MessageType {
+    /// All nine, in the order of the specification's table.
+    pub const ALL: [Self; 9] = [
+        Self::Register,
+        Self::Unregister,
+        Self::Subscribe,
+        Self::Unsubscribe,
+        Self::Request,
+        Self::Response,
+        Self::Signal,
+        Self::Notify,
+        Self::Ack,
+    ];
+
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Register => "register",
+            Self::Unregister => "unregister",
+            Self::Subscribe => "subscribe",
+            Self::Unsubscribe => "unsubscribe",
+            Self::Request => "request",
+            Self::Response => "response",
+            Self::Signal => "signal",
+            Self::Notify => "notify",
+            Self::Ack => "ack",
+        }
+    }
+
+    /// Whether such a message is ACKed and deduplicated: every type but notify and ack.
+    pub const fn is_reliable(self) -> bool {
+        !matches!(self, Self::Notify | Self::Ack)
+    }
+
+    pub(crate) fn from_wire(name: &[u8]) -> Option<Self> {
+        Some(match name {
+            b"register" => Self::Register,
+            b"unregister" => Self::Unregister,
+            b"subscribe" => Self::Subscribe,
+            b"unsubscribe" => Self::Unsubscribe,
+            b"request" => Self::Request,
+            b"response" => Self::Response,
+            b"signal" => Self::Signal,
+            b"notify" => Self::Notify,
+            b"ack" => Self::Ack,
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for MessageType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl RequestKind {
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Event => "event",
+            Self::Ability => "ability",
+        }
+    }
+
+    pub(crate) fn from_wire(name: &str) -> Option<Self> {
+        match name {
+            "event" => Some(Self::Event),
+            "ability" => Some(Self::Ability),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for RequestKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Signal {
+    /// Its kind's name on the wire.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Normal(_) => "normal",
+            Self::Pause => "pause",
+            Self::Resume => "resume",
+            Self::Abort => "abort",
+        }
+    }
+}
+
+impl Response {
+    /// An answer that went well, with nothing optional in it.
+    pub const fn ok(parent_id: MessageId, payload: Payload) -> Self {
+        Self { parent_id, outcome: Outcome::Ok, kind: None, payload, seq: None, instance: None }
+    }
+
+    /// An answer that says no, with an empty payload and nothing optional in it.
+    pub fn not_ok(parent_id: MessageId, why: impl Into<SmolStr>) -> Self {
+        let outcome = Outcome::NotOk { why: Some(why.into()) };
+        Self { outcome, ..Self::ok(parent_id, Payload::empty()) }
+    }
+}
+
+impl Outcome {
+    /// Whether it went well.
+    pub const fn is_ok(&self) -> bool {
+        matches!(self, Self::Ok)
+    }
+}
+
+impl Decoded {
+    /// Id, sender, destination and time: there whatever else is wrong.
+    pub const fn envelope(&self) -> EnvelopeRef<'_> {
+        match self {
+            Self::Message(Message { id, from, to, time, .. })
+            | Self::Malformed(Malformed { envelope: Envelope { id, from, to, time }, .. })
+            | Self::Unknown { envelope: Envelope { id, from, to, time }, .. } => {
+                EnvelopeRef { id, from, to, time: *time }
+            }
+        }
+    }
+
+    /// The type, `None` of an unknown one.
+    pub const fn message_type(&self) -> Option<MessageType> {
+        match self {
+            Self::Message(message) => Some(message.message_type()),
+            Self::Malformed(malformed) => Some(malformed.message_type),
+            Self::Unknown { .. } => None,
+        }
+    }
+
+    /// The good message, if it is one.
+    pub fn into_message(self) -> Option<Message> {
+        match self {
+            Self::Message(message) => Some(message),
+            Self::Malformed(_) | Self::Unknown { .. } => None,
+        }
+    }
+}
+
+/// An [`Envelope`] where it lies.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[expect(clippy::exhaustive_structs, reason = "the fields of every message")]
+pub struct EnvelopeRef<'a> {
+    /// The message's own id.
+    pub id: &'a MessageId,
+    /// Who sent it.
+    pub from: &'a AppId,
+    /// Whom it is for.
+    pub to: &'a AppId,
+    /// Milliseconds since 1970.
+    pub time: Option<f64>,
 }

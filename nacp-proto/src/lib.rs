@@ -6,20 +6,27 @@ mod body;
 mod decode;
 mod encode;
 mod encoded;
+mod escape;
+mod fields;
 mod frame;
 mod message_id;
 mod payload;
 mod reassembly;
 mod register;
 mod scan;
+mod write;
 
 pub use app_id::{AppId, AppIdError};
 pub use body::{
-    Body, Decoded, Envelope, Malformed, Message, MessageType, Outcome, RequestKind, Response,
-    Signal,
+    Body, Decoded, Envelope, EnvelopeRef, Malformed, Message, MessageType, Outcome, RequestKind,
+    Response, Signal,
 };
+pub use decode::DecodeError;
 pub use encoded::Encoded;
 pub use frame::{FrameError, FrameHeader, MsgId};
 pub use message_id::{MessageId, MessageIdError};
-pub use payload::Payload;
-pub use register::{Decl, Entry, Instance, PeerInfo, Register, Registered, Session, Version};
+pub use payload::{Payload, PayloadError, PayloadReadError};
+pub use register::{
+    Decl, Entry, Instance, PeerInfo, Register, Registered, RegisteredError, Session, Version,
+};
+pub use scan::ScanError;

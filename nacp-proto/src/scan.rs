@@ -1,0 +1,263 @@
+//! The structure of CBOR (RFC 8949): where an item ends, and whether it is one at all.
+//!
+//! Nothing is decoded and nothing allocated here, so a length in the bytes costs nothing until the
+//! bytes themselves are there.
+
+/// How deep arrays, maps and tags may nest in a whole message (specification, section 3).
+pub(crate) const MAX_DEPTH: usize = 128;
+
+/// Why bytes are not one well-formed CBOR item. Offsets count from the start of the bytes given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ScanError {
+    /// The bytes end before the item does.
+    #[error("the item is not complete after {at} bytes")]
+    Truncated {
+        /// Where more was expected.
+        at: usize,
+    },
+    /// A head that RFC 8949 does not allow at this place.
+    #[error("no item begins with the byte at {at}")]
+    InvalidHead {
+        /// Where the head lies.
+        at: usize,
+    },
+    /// Arrays, maps and tags lie in each other deeper than the limit.
+    #[error("nested too deep at {at}")]
+    TooDeep {
+        /// Where the first level too many begins.
+        at: usize,
+    },
+    /// Something follows behind the item.
+    #[error("the item ends at {at} and more bytes follow")]
+    TrailingBytes {
+        /// Where the item ends.
+        at: usize,
+    },
+}
+
+/// The major types of RFC 8949, section 3.1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Major {
+    Unsigned,
+    Negative,
+    Bytes,
+    Text,
+    Array,
+    Map,
+    Tag,
+    Simple,
+}
+
+/// The head of an item: its type, and its number, length or bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub(crate) major: Major,
+    /// The five low bits of the first byte.
+    pub(crate) info: u8,
+    pub(crate) argument: u64,
+}
+
+/// `info` of an indefinite length, and of the break that ends it.
+pub(crate) const INDEFINITE: u8 = 31;
+
+impl Head {
+    pub(crate) const fn is_break(self) -> bool {
+        matches!(self.major, Major::Simple) && self.info == INDEFINITE
+    }
+
+    pub(crate) const fn is_indefinite(self) -> bool {
+        self.info == INDEFINITE
+    }
+
+    /// `null` or `undefined`: both count as absent.
+    pub(crate) const fn is_nothing(self) -> bool {
+        matches!(self.major, Major::Simple) && (self.info == 22 || self.info == 23)
+    }
+}
+
+/// A place in some bytes, from which heads and items are read.
+#[derive(Debug, Clone)]
+pub(crate) struct Scanner<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Scanner<'a> {
+    pub(crate) const fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    /// Offset of the next byte.
+    pub(crate) const fn at(&self) -> usize {
+        self.at
+    }
+
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.bytes.get(self.at..).unwrap_or_default()
+    }
+
+    /// The next byte, which stays where it is.
+    pub(crate) fn peek(&self) -> Result<u8, ScanError> {
+        self.bytes.get(self.at).copied().ok_or(ScanError::Truncated { at: self.at })
+    }
+
+    /// Goes past `expected` if that is what comes next.
+    pub(crate) fn skip_if(&mut self, expected: &[u8]) -> bool {
+        let hit = self.rest().starts_with(expected);
+        if hit {
+            self.at += expected.len();
+        }
+        hit
+    }
+
+    pub(crate) fn take(&mut self, length: u64) -> Result<&'a [u8], ScanError> {
+        let rest = self.rest();
+        let taken = usize::try_from(length).ok().and_then(|length| rest.get(..length));
+        let taken = taken.ok_or(ScanError::Truncated { at: self.bytes.len() })?;
+        self.at += taken.len();
+        Ok(taken)
+    }
+
+    fn take_array<const N: usize>(&mut self) -> Result<[u8; N], ScanError> {
+        let taken = self.rest().first_chunk().ok_or(ScanError::Truncated { at: self.bytes.len() })?;
+        self.at += N;
+        Ok(*taken)
+    }
+
+    /// Reads one head; a break is one too.
+    #[inline]
+    pub(crate) fn head(&mut self) -> Result<Head, ScanError> {
+        let at = self.at;
+        let first = self.peek()?;
+        self.at += 1;
+        let major = match first >> 5 {
+            0 => Major::Unsigned,
+            1 => Major::Negative,
+            2 => Major::Bytes,
+            3 => Major::Text,
+            4 => Major::Array,
+            5 => Major::Map,
+            6 => Major::Tag,
+            _ => Major::Simple,
+        };
+        let info = first & 0x1f;
+        let argument = match info {
+            0..=23 => u64::from(info),
+            24 => u64::from(self.take_array::<1>()?[0]),
+            25 => u64::from(u16::from_be_bytes(self.take_array()?)),
+            26 => u64::from(u32::from_be_bytes(self.take_array()?)),
+            27 => u64::from_be_bytes(self.take_array()?),
+            INDEFINITE => match major {
+                Major::Unsigned | Major::Negative | Major::Tag => {
+                    return Err(ScanError::InvalidHead { at });
+                }
+                Major::Bytes | Major::Text | Major::Array | Major::Map | Major::Simple => 0,
+            },
+            _ => return Err(ScanError::InvalidHead { at }),
+        };
+        if matches!(major, Major::Simple) && info == 24 && argument < 32 {
+            return Err(ScanError::InvalidHead { at });
+        }
+        Ok(Head { major, info, argument })
+    }
+
+    /// Goes past one whole item in which at most `depth` levels of arrays, maps and tags nest.
+    #[inline]
+    pub(crate) fn skip_item(&mut self, depth: usize) -> Result<(), ScanError> {
+        let at = self.at;
+        let head = self.head()?;
+        self.skip_content(head, at, depth)
+    }
+
+    /// Goes past what belongs to a head that was read at `at`.
+    pub(crate) fn skip_content(
+        &mut self,
+        head: Head,
+        at: usize,
+        depth: usize,
+    ) -> Result<(), ScanError> {
+        match head.major {
+            Major::Unsigned | Major::Negative => Ok(()),
+            Major::Simple if head.is_break() => Err(ScanError::InvalidHead { at }),
+            Major::Simple => Ok(()),
+            Major::Bytes | Major::Text if head.is_indefinite() => self.skip_chunks(head.major),
+            Major::Bytes | Major::Text => self.take(head.argument).map(drop),
+            Major::Array | Major::Map | Major::Tag => {
+                let depth = depth.checked_sub(1).ok_or(ScanError::TooDeep { at })?;
+                self.skip_inner(head, depth)
+            }
+        }
+    }
+
+    fn skip_inner(&mut self, head: Head, depth: usize) -> Result<(), ScanError> {
+        let per_entry = if matches!(head.major, Major::Map) { 2 } else { 1 };
+        if head.is_indefinite() {
+            while !self.skip_break()? {
+                self.skip_items(per_entry, depth)?;
+            }
+            return Ok(());
+        }
+        let items = match head.major {
+            Major::Tag => 1,
+            Major::Array | Major::Map => self.count(head.argument, per_entry)?,
+            Major::Unsigned | Major::Negative | Major::Bytes | Major::Text | Major::Simple => 0,
+        };
+        self.skip_items(items, depth)
+    }
+
+    fn skip_items(&mut self, items: u64, depth: usize) -> Result<(), ScanError> {
+        (0..items).try_for_each(|_| self.skip_item(depth))
+    }
+
+    /// How many items a declared count means; more than there are bytes left is refused at once.
+    pub(crate) fn count(&self, declared: u64, per_entry: u64) -> Result<u64, ScanError> {
+        let left = self.rest().len() as u64;
+        declared
+            .checked_mul(per_entry)
+            .filter(|items| *items <= left)
+            .ok_or(ScanError::Truncated { at: self.bytes.len() })
+    }
+
+    /// Goes past a break if one is next.
+    pub(crate) fn skip_break(&mut self) -> Result<bool, ScanError> {
+        let is_break = self.peek()? == 0xff;
+        if is_break {
+            self.at += 1;
+        }
+        Ok(is_break)
+    }
+
+    fn skip_chunks(&mut self, major: Major) -> Result<(), ScanError> {
+        while self.next_chunk(major)?.is_some() {}
+        Ok(())
+    }
+
+    /// The next chunk of an indefinite string, `None` behind the last.
+    pub(crate) fn next_chunk(&mut self, major: Major) -> Result<Option<&'a [u8]>, ScanError> {
+        let at = self.at;
+        let head = self.head()?;
+        if head.is_break() {
+            return Ok(None);
+        }
+        if head.major != major || head.is_indefinite() {
+            return Err(ScanError::InvalidHead { at });
+        }
+        self.take(head.argument).map(Some)
+    }
+
+    /// Demands that nothing is left.
+    pub(crate) fn finish(&self) -> Result<(), ScanError> {
+        if self.at < self.bytes.len() {
+            return Err(ScanError::TrailingBytes { at: self.at });
+        }
+        Ok(())
+    }
+}
+
+/// Checks that `bytes` are exactly one item, in which at most `depth` levels nest.
+pub(crate) fn scan(bytes: &[u8], depth: usize) -> Result<(), ScanError> {
+    let mut scanner = Scanner::new(bytes);
+    scanner.skip_item(depth)?;
+    scanner.finish()
+}
