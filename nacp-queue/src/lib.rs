@@ -1,2 +1,24 @@
 //! Bounded message queues with exact caps and constant cost: backlog, ack-pending, received window.
 #![warn(missing_docs)]
+
+mod ack_pending;
+mod backlog;
+mod caps;
+mod destinations;
+mod evictions;
+mod hash_index;
+mod iter;
+mod key_index;
+mod list;
+mod received;
+mod record;
+mod slot;
+mod table;
+
+pub use ack_pending::{AckPending, DrainPending, IterPending, Overflow};
+pub use backlog::Backlog;
+pub use caps::{Caps, CapsError, Room};
+pub use evictions::{Evicted, Evictions, Refusal, Refused};
+pub use iter::{Drain, Iter};
+pub use received::{Forgotten, Heard, Received, ReceivedError};
+pub use record::Record;

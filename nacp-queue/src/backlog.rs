@@ -1,0 +1,231 @@
+use std::fmt;
+
+use crate::caps::{Caps, Room};
+use crate::evictions::{Evictions, Refusal, Refused};
+use crate::iter::{Drain, Iter};
+use crate::record::Record;
+use crate::table::{End, Table};
+
+/// Records that wait to be sent, in order, within exact caps.
+///
+/// Every operation is O(1), amortised over growth and shrinking; those that move `k` records are
+/// O(k). None of them allocates while the table neither grows nor shrinks.
+#[derive(Clone)]
+pub struct Backlog<R: Record> {
+    table: Table<R>,
+}
+
+impl<R: Record> Backlog<R> {
+    /// An empty backlog. Allocates nothing yet.
+    #[must_use]
+    pub fn new(caps: Caps) -> Self {
+        Self {
+            table: Table::new(caps),
+        }
+    }
+
+    /// The caps of the whole table.
+    #[must_use]
+    pub fn caps(&self) -> Caps {
+        self.table.caps
+    }
+
+    /// Caps one destination beside the caps of the whole table; `None` lifts them.
+    ///
+    /// When they are broken, only records of that destination are refused or evicted. They stay
+    /// until they are lifted, also while the destination has no records.
+    pub fn set_destination_caps(
+        &mut self,
+        destination: &R::Destination,
+        caps: Option<Caps>,
+    ) -> Evictions<'_, R> {
+        self.table.set_caps(destination, caps.unwrap_or_default());
+        Evictions::new(&mut self.table, Vec::new())
+    }
+
+    /// Adds a record at the tail.
+    ///
+    /// If it breaks a cap, droppable records are evicted, oldest first, until it fits, and if that
+    /// is not enough the others, oldest first, but never the arriving one: a record larger than
+    /// the cap on bytes is kept when it is alone.
+    ///
+    /// # Errors
+    ///
+    /// A droppable record that would break a cap is refused, and so is one whose key is taken.
+    #[inline]
+    pub fn push(&mut self, record: R) -> Result<Evictions<'_, R>, Refused<R>> {
+        if record.droppable() && !self.table.fits(&record) {
+            return Err(Refused {
+                record,
+                reason: Refusal::Full,
+            });
+        }
+        match self.table.insert(End::Back, record) {
+            Ok(()) => Ok(Evictions::new(&mut self.table, Vec::new())),
+            Err(record) => Err(Refused {
+                record,
+                reason: Refusal::Duplicate,
+            }),
+        }
+    }
+
+    /// Puts a run of records back at the head, the first one first.
+    ///
+    /// If that breaks a cap, records of the whole table are evicted as by [`push`](Self::push);
+    /// none of them counts as arriving, so the oldest, also one just put back, goes first. One
+    /// whose key is taken comes back as [`Duplicate`](crate::Evicted::Duplicate).
+    pub fn put_back<I>(&mut self, records: I) -> Evictions<'_, R>
+    where
+        I: IntoIterator<Item = R>,
+        I::IntoIter: DoubleEndedIterator,
+    {
+        let mut duplicates = Vec::new();
+        for record in records.into_iter().rev() {
+            if let Err(record) = self.table.insert(End::Front, record) {
+                duplicates.push(record);
+            }
+        }
+        Evictions::new(&mut self.table, duplicates)
+    }
+
+    /// Takes the next record of a destination.
+    #[inline]
+    pub fn pop(&mut self, destination: &R::Destination) -> Option<R> {
+        let at = self.table.first_of(destination)?;
+        self.table.take(at)
+    }
+
+    /// The next record of a destination.
+    #[inline]
+    #[must_use]
+    pub fn peek(&self, destination: &R::Destination) -> Option<&R> {
+        self.table.record(self.table.first_of(destination)?)
+    }
+
+    /// Takes the record with this key, wherever it stands.
+    #[inline]
+    pub fn remove(&mut self, key: &R::Key) -> Option<R> {
+        self.table.remove(key)
+    }
+
+    /// The record with this key.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, key: &R::Key) -> Option<&R> {
+        self.table.get(key)
+    }
+
+    /// Whether a record with this key is here.
+    #[inline]
+    #[must_use]
+    pub fn contains(&self, key: &R::Key) -> bool {
+        self.get(key).is_some()
+    }
+
+    /// Takes all records of a destination, in order.
+    pub fn drain(&mut self, destination: &R::Destination) -> Drain<'_, R> {
+        Drain::new(&mut self.table, destination)
+    }
+
+    /// The records of a destination, in order.
+    #[must_use]
+    pub fn iter(&self, destination: &R::Destination) -> Iter<'_, R> {
+        Iter::new(&self.table, destination)
+    }
+
+    /// Whether [`push`](Self::push) would take this record without evicting another, unless its
+    /// key is taken.
+    #[inline]
+    #[must_use]
+    pub fn has_room_for(&self, record: &R) -> bool {
+        self.table.fits(record)
+    }
+
+    /// What is left for a destination under the caps of the table and its own.
+    #[must_use]
+    pub fn room(&self, destination: &R::Destination) -> Room {
+        self.table.room(destination)
+    }
+
+    /// Says whether records of this destination can be sent now.
+    ///
+    /// A ready destination takes turns as long as it has records. It is remembered until it is said
+    /// not to be ready, also while it has none.
+    pub fn set_ready(&mut self, destination: &R::Destination, ready: bool) {
+        self.table.set_ready(destination, ready);
+    }
+
+    /// Whether this destination was said to be ready.
+    #[must_use]
+    pub fn is_ready(&self, destination: &R::Destination) -> bool {
+        self.table
+            .destinations
+            .get(destination)
+            .is_some_and(|entry| entry.ready)
+    }
+
+    /// The ready destination whose turn it is, which then goes to the end of the row.
+    ///
+    /// A destination joins the row at its end when it is ready and gets its first record, so turns
+    /// are taken in the order in which destinations had something ready. Idle ones cost nothing.
+    pub fn next_ready(&mut self) -> Option<R::Destination> {
+        let at = self.table.destinations.next_turn()?;
+        self.table.destinations.pass_turn(at);
+        self.table.destinations.at(at).id.clone()
+    }
+
+    /// The next record of the ready destination whose turn it is.
+    #[must_use]
+    pub fn peek_ready(&self) -> Option<&R> {
+        let at = self.table.destinations.next_turn()?;
+        self.table.record(self.table.first_at(at)?)
+    }
+
+    /// Takes the next record of the ready destination whose turn it is, which then goes to the end
+    /// of the row.
+    pub fn pop_ready(&mut self) -> Option<R> {
+        let at = self.table.destinations.next_turn()?;
+        self.table.destinations.pass_turn(at);
+        let first = self.table.first_at(at)?;
+        self.table.take(first)
+    }
+
+    /// How many records there are.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.table.used.count
+    }
+
+    /// Whether there are no records.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The sum of their sizes, in bytes.
+    #[inline]
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.table.used.total()
+    }
+
+    /// How many records a destination has.
+    #[must_use]
+    pub fn len_of(&self, destination: &R::Destination) -> usize {
+        self.table.used_by(destination).count
+    }
+
+    /// The sum of the sizes of a destination's records, in bytes.
+    #[must_use]
+    pub fn bytes_of(&self, destination: &R::Destination) -> u64 {
+        self.table.used_by(destination).total()
+    }
+}
+
+impl<R: Record> fmt::Debug for Backlog<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.table.fmt_as("Backlog", f)
+    }
+}
