@@ -11,7 +11,9 @@ pub struct Encoded {
 impl Encoded {
     /// A message that lies in the three pieces, in this order; any of them may be empty.
     pub const fn from_pieces(head: Bytes, payload: Bytes, tail: Bytes) -> Self {
-        Self { pieces: [head, payload, tail] }
+        Self {
+            pieces: [head, payload, tail],
+        }
     }
 
     /// The pieces in order. Some may be empty.
@@ -29,6 +31,17 @@ impl Encoded {
         self.pieces.iter().all(Bytes::is_empty)
     }
 
+    /// Takes the first `len` bytes off, or all if there are fewer. No byte is copied.
+    pub fn split_to(&mut self, len: usize) -> Self {
+        let mut left = len;
+        let pieces = self.pieces.each_mut().map(|piece| {
+            let taken = piece.split_to(left.min(piece.len()));
+            left -= taken.len();
+            taken
+        });
+        Self { pieces }
+    }
+
     /// The message in one piece; copies only if it lies in several.
     pub fn to_bytes(&self) -> Bytes {
         let mut filled = self.pieces.iter().filter(|piece| !piece.is_empty());
@@ -42,6 +55,8 @@ impl Encoded {
 
 impl From<Bytes> for Encoded {
     fn from(bytes: Bytes) -> Self {
-        Self { pieces: [bytes, Bytes::new(), Bytes::new()] }
+        Self {
+            pieces: [bytes, Bytes::new(), Bytes::new()],
+        }
     }
 }

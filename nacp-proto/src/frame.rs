@@ -26,10 +26,10 @@ impl fmt::Debug for MsgId {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameHeader {
-    msg_id: MsgId,
-    offset: u32,
-    total_size: u32,
-    body_len: u32,
+    pub(crate) msg_id: MsgId,
+    pub(crate) offset: u32,
+    pub(crate) total_size: u32,
+    pub(crate) body_len: u32,
 }
 
 impl FrameHeader {
@@ -56,9 +56,17 @@ impl FrameHeader {
             let frame_size = body_len.saturating_add(Self::LEN as u32);
             return Err(FrameError::TooLarge { frame_size });
         }
-        let header = Self { msg_id, offset, total_size, body_len };
+        let header = Self {
+            msg_id,
+            offset,
+            total_size,
+            body_len,
+        };
         if header.end() > u64::from(total_size) {
-            return Err(FrameError::OutOfBounds { end: header.end(), total_size });
+            return Err(FrameError::OutOfBounds {
+                end: header.end(),
+                total_size,
+            });
         }
         Ok(header)
     }
@@ -87,7 +95,12 @@ impl FrameHeader {
         };
         let mut msg_id = [0; 16];
         msg_id.copy_from_slice(&bytes[..16]);
-        Self::new(MsgId(msg_id), number_at(bytes, 16), number_at(bytes, 20), body_len)
+        Self::new(
+            MsgId(msg_id),
+            number_at(bytes, 16),
+            number_at(bytes, 20),
+            body_len,
+        )
     }
 
     /// The header as it goes over the wire.
