@@ -55,7 +55,11 @@ impl AppId {
     /// Refuses the empty text, more than [`MAX_BYTES`](Self::MAX_BYTES) bytes, and `*`.
     pub fn new(name: impl AsRef<str>) -> Result<Self, AppIdError> {
         let app = Self::from_wire(name.as_ref())?;
-        if app.is_any() { Err(AppIdError::Wildcard) } else { Ok(app) }
+        if app.is_any() {
+            Err(AppIdError::Wildcard)
+        } else {
+            Ok(app)
+        }
     }
 
     /// The wildcard `*`: as the destination of a register it means "whoever you are"

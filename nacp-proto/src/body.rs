@@ -2,7 +2,7 @@ use std::fmt;
 
 use smol_str::SmolStr;
 
-use crate::{AppId, Instance, MessageId, Payload, Register};
+use crate::{AppId, Envelope, Instance, MessageId, MessageType, Payload, Register};
 
 /// One NACP message (specification, section 3).
 #[derive(Debug, Clone, PartialEq)]
@@ -21,7 +21,10 @@ pub struct Message {
 
 /// The nine message types with exactly the fields that each may have.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(clippy::exhaustive_enums, reason = "the protocol has these nine types; a tenth is a new protocol version")]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "the protocol has these nine types; a tenth is a new protocol version"
+)]
 pub enum Body {
     /// Asks to be bound to the connection it came on.
     Register(Box<Register>),
@@ -129,63 +132,6 @@ pub enum Outcome {
     },
 }
 
-/// The type of a message, without its content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[expect(clippy::exhaustive_enums, reason = "the protocol has these nine types")]
-#[expect(missing_docs, reason = "they are the variants of `Body`")]
-pub enum MessageType {
-    Register,
-    Unregister,
-    Subscribe,
-    Unsubscribe,
-    Request,
-    Response,
-    Signal,
-    Notify,
-    Ack,
-}
-
-/// What every message has, whatever its type.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Envelope {
-    /// The message's own id.
-    pub id: MessageId,
-    /// Who sent it.
-    pub from: AppId,
-    /// Whom it is for.
-    pub to: AppId,
-    /// Milliseconds since 1970.
-    pub time: Option<f64>,
-}
-
-/// What came out of the bytes of one whole message with a usable envelope.
-#[derive(Debug, Clone, PartialEq)]
-#[expect(clippy::exhaustive_enums, reason = "good, bad, or unknown: there is no fourth")]
-pub enum Decoded {
-    /// A good message.
-    Message(Message),
-    /// A known type with a bad meta or payload.
-    Malformed(Malformed),
-    /// A type that this version does not know.
-    Unknown {
-        /// The envelope.
-        envelope: Envelope,
-        /// The type as it was written.
-        type_name: SmolStr,
-    },
-}
-
-/// A message whose meta or payload does not fit its type.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Malformed {
-    /// The envelope.
-    pub envelope: Envelope,
-    /// The type whose rules were broken.
-    pub message_type: MessageType,
-    /// `true` for a subscribe without a usable name.
-    pub bad_target_sub_name: bool,
-}
-
 impl Body {
     /// The type of a message that says this.
     pub const fn message_type(&self) -> MessageType {
@@ -206,7 +152,13 @@ impl Body {
 impl Message {
     /// A message without a time.
     pub const fn new(id: MessageId, from: AppId, to: AppId, body: Body) -> Self {
-        Self { id, from, to, time: None, body }
+        Self {
+            id,
+            from,
+            to,
+            time: None,
+            body,
+        }
     }
 
     /// The type, without the content.
@@ -216,70 +168,26 @@ impl Message {
 
     /// Takes the message apart.
     pub fn into_parts(self) -> (Envelope, Body) {
-        let Self { id, from, to, time, body } = self;
+        let Self {
+            id,
+            from,
+            to,
+            time,
+            body,
+        } = self;
         (Envelope { id, from, to, time }, body)
     }
 
     /// A message with this envelope.
     pub fn from_parts(envelope: Envelope, body: Body) -> Self {
         let Envelope { id, from, to, time } = envelope;
-        Self { id, from, to, time, body }
-    }
-}
-
-impl MessageType {
-    /// All nine, in the order of the specification's table.
-    pub const ALL: [Self; 9] = [
-        Self::Register,
-        Self::Unregister,
-        Self::Subscribe,
-        Self::Unsubscribe,
-        Self::Request,
-        Self::Response,
-        Self::Signal,
-        Self::Notify,
-        Self::Ack,
-    ];
-
-    /// The name on the wire.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Register => "register",
-            Self::Unregister => "unregister",
-            Self::Subscribe => "subscribe",
-            Self::Unsubscribe => "unsubscribe",
-            Self::Request => "request",
-            Self::Response => "response",
-            Self::Signal => "signal",
-            Self::Notify => "notify",
-            Self::Ack => "ack",
+        Self {
+            id,
+            from,
+            to,
+            time,
+            body,
         }
-    }
-
-    /// Whether such a message is ACKed and deduplicated: every type but notify and ack.
-    pub const fn is_reliable(self) -> bool {
-        !matches!(self, Self::Notify | Self::Ack)
-    }
-
-    pub(crate) fn from_wire(name: &[u8]) -> Option<Self> {
-        Some(match name {
-            b"register" => Self::Register,
-            b"unregister" => Self::Unregister,
-            b"subscribe" => Self::Subscribe,
-            b"unsubscribe" => Self::Unsubscribe,
-            b"request" => Self::Request,
-            b"response" => Self::Response,
-            b"signal" => Self::Signal,
-            b"notify" => Self::Notify,
-            b"ack" => Self::Ack,
-            _ => return None,
-        })
-    }
-}
-
-impl fmt::Display for MessageType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 
@@ -322,13 +230,25 @@ impl Signal {
 impl Response {
     /// An answer that went well, with nothing optional in it.
     pub const fn ok(parent_id: MessageId, payload: Payload) -> Self {
-        Self { parent_id, outcome: Outcome::Ok, kind: None, payload, seq: None, instance: None }
+        Self {
+            parent_id,
+            outcome: Outcome::Ok,
+            kind: None,
+            payload,
+            seq: None,
+            instance: None,
+        }
     }
 
     /// An answer that says no, with an empty payload and nothing optional in it.
     pub fn not_ok(parent_id: MessageId, why: impl Into<SmolStr>) -> Self {
-        let outcome = Outcome::NotOk { why: Some(why.into()) };
-        Self { outcome, ..Self::ok(parent_id, Payload::empty()) }
+        let outcome = Outcome::NotOk {
+            why: Some(why.into()),
+        };
+        Self {
+            outcome,
+            ..Self::ok(parent_id, Payload::empty())
+        }
     }
 }
 
@@ -337,48 +257,4 @@ impl Outcome {
     pub const fn is_ok(&self) -> bool {
         matches!(self, Self::Ok)
     }
-}
-
-impl Decoded {
-    /// Id, sender, destination and time: there whatever else is wrong.
-    pub const fn envelope(&self) -> EnvelopeRef<'_> {
-        match self {
-            Self::Message(Message { id, from, to, time, .. })
-            | Self::Malformed(Malformed { envelope: Envelope { id, from, to, time }, .. })
-            | Self::Unknown { envelope: Envelope { id, from, to, time }, .. } => {
-                EnvelopeRef { id, from, to, time: *time }
-            }
-        }
-    }
-
-    /// The type, `None` of an unknown one.
-    pub const fn message_type(&self) -> Option<MessageType> {
-        match self {
-            Self::Message(message) => Some(message.message_type()),
-            Self::Malformed(malformed) => Some(malformed.message_type),
-            Self::Unknown { .. } => None,
-        }
-    }
-
-    /// The good message, if it is one.
-    pub fn into_message(self) -> Option<Message> {
-        match self {
-            Self::Message(message) => Some(message),
-            Self::Malformed(_) | Self::Unknown { .. } => None,
-        }
-    }
-}
-
-/// An [`Envelope`] where it lies.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[expect(clippy::exhaustive_structs, reason = "the fields of every message")]
-pub struct EnvelopeRef<'a> {
-    /// The message's own id.
-    pub id: &'a MessageId,
-    /// Who sent it.
-    pub from: &'a AppId,
-    /// Whom it is for.
-    pub to: &'a AppId,
-    /// Milliseconds since 1970.
-    pub time: Option<f64>,
 }

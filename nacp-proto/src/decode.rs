@@ -56,9 +56,12 @@ impl Message {
             });
         };
         let envelope = keys.envelope()?;
-        let payload = keys.payload.clone().map(|range| Payload::from_scanned(bytes.slice(range)));
+        let payload = keys
+            .payload
+            .clone()
+            .map(|range| Payload::from_scanned(bytes.slice(range)));
         Ok(match keys.body(message_type, payload) {
-            Some(body) => Decoded::Message(Message::from_parts(envelope, body)),
+            Some(body) => Decoded::Message(Self::from_parts(envelope, body)),
             None => Decoded::Malformed(Malformed {
                 envelope,
                 message_type,
@@ -109,13 +112,20 @@ impl<'a> Keys<'a> {
             Ok(())
         })?;
         scanner.finish()?;
-        if is_map { Ok(keys) } else { Err(DecodeError::NotAMap) }
+        if is_map {
+            Ok(keys)
+        } else {
+            Err(DecodeError::NotAMap)
+        }
     }
 
     fn envelope(&self) -> Result<Envelope, DecodeError> {
         let app = |field: Field<'_>| field.text(|name| AppId::from_wire(name).ok()).flatten();
         Ok(Envelope {
-            id: self.id.message_id().ok_or(DecodeError::Unusable { key: "id" })?,
+            id: self
+                .id
+                .message_id()
+                .ok_or(DecodeError::Unusable { key: "id" })?,
             from: app(self.from).ok_or(DecodeError::Unusable { key: "from" })?,
             to: app(self.to).ok_or(DecodeError::Unusable { key: "to" })?,
             time: self.time.number(),
@@ -157,7 +167,9 @@ impl<'a> Keys<'a> {
                 payload: any(payload),
                 seq: meta.seq.optional(Field::unsigned)?,
             },
-            MessageType::Ack => Body::Ack { parent_id: meta.parent_id.message_id()? },
+            MessageType::Ack => Body::Ack {
+                parent_id: meta.parent_id.message_id()?,
+            },
         })
     }
 }
@@ -203,7 +215,9 @@ impl<'a> Meta<'a> {
         let outcome = if self.is_ok.bool()? {
             Outcome::Ok
         } else {
-            Outcome::NotOk { why: self.why_not_ok.optional(Field::smol_str)? }
+            Outcome::NotOk {
+                why: self.why_not_ok.optional(Field::smol_str)?,
+            }
         };
         Some(Response {
             parent_id: self.parent_id.message_id()?,

@@ -62,7 +62,11 @@ impl Message {
         let head = out.len();
         self.write_meta(&mut out);
         let ends: Bytes = out.freeze();
-        Encoded::from_pieces(ends.slice(..head), payload.clone().into_bytes(), ends.slice(head..))
+        Encoded::from_pieces(
+            ends.slice(..head),
+            payload.clone().into_bytes(),
+            ends.slice(head..),
+        )
     }
 
     /// Upper bound of everything but a user's payload.
@@ -74,9 +78,12 @@ impl Message {
             Body::Request { target, .. } => target.as_ref().map_or(0, |target| target.len()),
             Body::Response(response) => response.parent_id.text_len() + response.outcome.why_len(),
             Body::Signal { parent_id, .. } | Body::Ack { parent_id } => parent_id.text_len(),
-            Body::Notify { parent_id, target_sub_name, hit_sub_name, .. } => {
-                parent_id.text_len() + target_sub_name.len() + hit_sub_name.len()
-            }
+            Body::Notify {
+                parent_id,
+                target_sub_name,
+                hit_sub_name,
+                ..
+            } => parent_id.text_len() + target_sub_name.len() + hit_sub_name.len(),
         };
         let apps = self.from.as_str().len() + self.to.as_str().len();
         FIXED_ROOM + self.id.text_len() + apps + names
@@ -86,9 +93,10 @@ impl Message {
     fn write_head(&self, out: &mut BytesMut) {
         let keys = 6 + u8::from(self.time.is_some()) + u8::from(self.body.has_payload());
         out.put_u8(write::MAP | keys);
-        match &self.body {
-            Body::Register(register) => write_version(out, register.version),
-            _ => out.put_slice(b"\x61v\xa2\x65major\x02\x65minor\x01"),
+        if let Body::Register(register) = &self.body {
+            write_version(out, register.version);
+        } else {
+            out.put_slice(b"\x61v\xa2\x65major\x02\x65minor\x01");
         }
         out.put_slice(b"\x64type");
         write::text(out, self.message_type().as_str());
@@ -149,7 +157,13 @@ impl Message {
                 out.put_slice(b"\x64kind");
                 write::text(out, signal.kind());
             }
-            Body::Notify { parent_id, target_sub_name, hit_sub_name, seq, .. } => {
+            Body::Notify {
+                parent_id,
+                target_sub_name,
+                hit_sub_name,
+                seq,
+                ..
+            } => {
                 write_parent(out, 3 + u8::from(seq.is_some()), parent_id);
                 write_name(out, b"\x6dtargetSubName", Some(target_sub_name));
                 write_name(out, b"\x6ahitSubName", Some(hit_sub_name));
@@ -176,7 +190,10 @@ impl Body {
             Self::Request { payload, .. }
             | Self::Notify { payload, .. }
             | Self::Response(Response { payload, .. })
-            | Self::Signal { signal: Signal::Normal(payload), .. } => Some(payload),
+            | Self::Signal {
+                signal: Signal::Normal(payload),
+                ..
+            } => Some(payload),
             Self::Register(_)
             | Self::Unregister
             | Self::Subscribe { .. }

@@ -6,7 +6,7 @@ use smol_str::SmolStr;
 
 use crate::{
     Instance, MessageId,
-    scan::{Head, Major, ScanError, Scanner},
+    scan::{Major, ScanError, Scanner},
 };
 
 /// A value of one of our own keys. Arrays, maps and what the protocol has no use for stay unread.
@@ -28,13 +28,15 @@ impl<'a> Field<'a> {
     pub(crate) fn read(scanner: &mut Scanner<'a>, depth: usize) -> Result<Self, ScanError> {
         let (at, before) = (scanner.at(), scanner.rest());
         let head = scanner.head()?;
-        if let Some(bits) = head.float() {
-            return Ok(Self::Float(bits));
+        if let Some(float) = head.float() {
+            return Ok(Self::Float(float));
+        }
+        if let Some(value) = head.bool() {
+            return Ok(Self::Bool(value));
         }
         Ok(match head.major {
             Major::Unsigned => Self::Unsigned(head.argument),
             Major::Text if !head.is_indefinite() => Self::Text(scanner.take(head.argument)?),
-            Major::Simple if head.info == 20 || head.info == 21 => Self::Bool(head.info == 21),
             Major::Simple if head.is_nothing() => Self::Absent,
             Major::Simple
             | Major::Negative
@@ -58,7 +60,7 @@ impl<'a> Field<'a> {
     pub(crate) fn text_bytes(self) -> Option<Cow<'a, [u8]>> {
         match self {
             Self::Text(bytes) => Some(Cow::Borrowed(bytes)),
-            Self::Other(item) => chunked_text(item).map(Cow::Owned),
+            Self::Other(item) => chunked_text(item),
             Self::Absent | Self::Bool(_) | Self::Unsigned(_) | Self::Float(_) => None,
         }
     }
@@ -79,11 +81,9 @@ impl<'a> Field<'a> {
     pub(crate) const fn bool(self) -> Option<bool> {
         match self {
             Self::Bool(value) => Some(value),
-            Self::Absent
-            | Self::Unsigned(_)
-            | Self::Float(_)
-            | Self::Text(_)
-            | Self::Other(_) => None,
+            Self::Absent | Self::Unsigned(_) | Self::Float(_) | Self::Text(_) | Self::Other(_) => {
+                None
+            }
         }
     }
 
@@ -112,8 +112,12 @@ impl<'a> Field<'a> {
 
     /// 16 bytes as hex.
     pub(crate) fn hex(self) -> Option<[u8; 16]> {
-        self.text(|text| uuid::Uuid::try_parse(text).ok().filter(|_| text.len() == 32))?
-            .map(uuid::Uuid::into_bytes)
+        self.text(|text| {
+            uuid::Uuid::try_parse(text)
+                .ok()
+                .filter(|_| text.len() == 32)
+        })?
+        .map(uuid::Uuid::into_bytes)
     }
 
     pub(crate) fn instance(self) -> Option<Instance> {
@@ -122,61 +126,34 @@ impl<'a> Field<'a> {
 
     /// `None` if it is there and `read` cannot read it.
     pub(crate) fn optional<T>(self, read: impl FnOnce(Self) -> Option<T>) -> Option<Option<T>> {
-        if self.is_absent() { Some(None) } else { read(self).map(Some) }
+        if self.is_absent() {
+            Some(None)
+        } else {
+            read(self).map(Some)
+        }
     }
 }
 
 /// A float that is exactly a `u64`.
 fn whole(value: f64) -> Option<u64> {
     const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
-    (value >= 0.0 && value < TWO_TO_64 && value.fract() == 0.0).then_some(value as u64)
+    ((0.0..TWO_TO_64).contains(&value) && value.fract() == 0.0).then_some(value as u64)
 }
 
 fn negative(item: &[u8]) -> Option<f64> {
     let head = Scanner::new(item).head().ok()?;
-    matches!(head.major, Major::Negative).then_some(-1.0 - head.argument as f64)
+    head.is(Major::Negative)
+        .then_some(-1.0 - head.argument as f64)
 }
 
-fn chunked_text(item: &[u8]) -> Option<Vec<u8>> {
+fn chunked_text(item: &[u8]) -> Option<Cow<'_, [u8]>> {
     let mut scanner = Scanner::new(item);
     let head = scanner.head().ok()?;
-    if !matches!(head.major, Major::Text) {
-        return None;
+    if head.is(Major::Text) {
+        scanner.string(head).ok()
+    } else {
+        None
     }
-    let mut text = Vec::new();
-    while let Some(chunk) = scanner.next_chunk(Major::Text).ok()? {
-        // RFC 8949, section 3.2.3: no character may lie across two chunks.
-        std::str::from_utf8(chunk).ok()?;
-        text.extend_from_slice(chunk);
-    }
-    Some(text)
-}
-
-impl Head {
-    /// The value, if this is the head of a float of any width.
-    pub(crate) fn float(self) -> Option<f64> {
-        if !matches!(self.major, Major::Simple) {
-            return None;
-        }
-        match self.info {
-            25 => Some(half_to_double(self.argument as u16)),
-            26 => Some(f64::from(f32::from_bits(self.argument as u32))),
-            27 => Some(f64::from_bits(self.argument)),
-            _ => None,
-        }
-    }
-}
-
-/// RFC 8949, appendix D.
-fn half_to_double(bits: u16) -> f64 {
-    let mantissa = f64::from(bits & 0x3ff);
-    let magnitude = match (bits >> 10) & 0x1f {
-        0 => mantissa * 2f64.powi(-24),
-        31 if bits & 0x3ff == 0 => f64::INFINITY,
-        31 => f64::NAN,
-        exponent => (1024.0 + mantissa) * 2f64.powi(i32::from(exponent) - 25),
-    };
-    if bits & 0x8000 == 0 { magnitude } else { -magnitude }
 }
 
 /// Walks the entries of the map that comes next; `entry` reads each value.
@@ -190,20 +167,14 @@ pub(crate) fn each_entry<'a>(
 ) -> Result<bool, ScanError> {
     let at = scanner.at();
     let head = scanner.head()?;
-    if !matches!(head.major, Major::Map) {
+    if !head.is(Major::Map) {
         scanner.skip_content(head, at, depth)?;
         return Ok(false);
     }
     let inner = depth.checked_sub(1).ok_or(ScanError::TooDeep { at })?;
-    let entries = if head.is_indefinite() {
-        u64::MAX
-    } else {
-        scanner.count(head.argument, 2)? / 2
-    };
-    for _ in 0..entries {
-        if head.is_indefinite() && scanner.skip_break()? {
-            break;
-        }
+    let mut done = 0;
+    while scanner.more(head, done)? {
+        done += 1;
         let key = Field::read(scanner, inner)?;
         match key.text_bytes() {
             Some(key) => entry(&key, scanner, inner)?,
@@ -221,16 +192,14 @@ pub(crate) fn each_item<'a>(
 ) -> Result<bool, ScanError> {
     let at = scanner.at();
     let head = scanner.head()?;
-    if !matches!(head.major, Major::Array) {
+    if !head.is(Major::Array) {
         scanner.skip_content(head, at, depth)?;
         return Ok(false);
     }
     let inner = depth.checked_sub(1).ok_or(ScanError::TooDeep { at })?;
-    let items = if head.is_indefinite() { u64::MAX } else { scanner.count(head.argument, 1)? };
-    for _ in 0..items {
-        if head.is_indefinite() && scanner.skip_break()? {
-            break;
-        }
+    let mut done = 0;
+    while scanner.more(head, done)? {
+        done += 1;
         item(scanner, inner)?;
     }
     Ok(true)

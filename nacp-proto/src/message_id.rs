@@ -94,10 +94,7 @@ impl MessageId {
     /// ```
     pub const fn sequenced(sequence: u64, random: u64) -> Self {
         let sequence = sequence & ((1 << Self::SEQUENCE_BITS) - 1);
-        let high = ((sequence >> 10) << 16)
-            | 0x8000
-            | ((sequence & 0x3ff) << 2)
-            | (random >> 62);
+        let high = ((sequence >> 10) << 16) | 0x8000 | ((sequence & 0x3ff) << 2) | (random >> 62);
         let low = (0b10 << 62) | (random & ((1 << 62) - 1));
         Self::from_uuid_bytes((((high as u128) << 64) | low as u128).to_be_bytes())
     }
@@ -105,7 +102,9 @@ impl MessageId {
     /// The sequence number, if the id has the form that [`sequenced`](Self::sequenced) makes.
     /// Anybody can send such an id, so check the whole id against the one that was given out.
     pub const fn sequence(&self) -> Option<u64> {
-        let Repr::Uuid(bytes) = &self.0 else { return None };
+        let Repr::Uuid(bytes) = &self.0 else {
+            return None;
+        };
         let bits = u128::from_be_bytes(*bytes);
         let (high, low) = ((bits >> 64) as u64, bits as u64);
         if (high >> 12) & 0xf != 8 || low >> 62 != 0b10 {
@@ -174,7 +173,11 @@ impl fmt::Display for MessageId {
 
 impl fmt::Debug for MessageId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "MessageId({:?})", self.text_in(&mut [0; Self::UUID_TEXT_LEN]))
+        write!(
+            f,
+            "MessageId({:?})",
+            self.text_in(&mut [0; Self::UUID_TEXT_LEN])
+        )
     }
 }
 

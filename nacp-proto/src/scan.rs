@@ -3,6 +3,14 @@
 //! Nothing is decoded and nothing allocated here, so a length in the bytes costs nothing until the
 //! bytes themselves are there.
 
+mod head;
+
+use std::borrow::Cow;
+
+pub(crate) use head::{Head, Major, half_to_double};
+
+use head::INDEFINITE;
+
 /// How deep arrays, maps and tags may nest in a whole message (specification, section 3).
 pub(crate) const MAX_DEPTH: usize = 128;
 
@@ -36,46 +44,6 @@ pub enum ScanError {
     },
 }
 
-/// The major types of RFC 8949, section 3.1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Major {
-    Unsigned,
-    Negative,
-    Bytes,
-    Text,
-    Array,
-    Map,
-    Tag,
-    Simple,
-}
-
-/// The head of an item: its type, and its number, length or bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Head {
-    pub(crate) major: Major,
-    /// The five low bits of the first byte.
-    pub(crate) info: u8,
-    pub(crate) argument: u64,
-}
-
-/// `info` of an indefinite length, and of the break that ends it.
-pub(crate) const INDEFINITE: u8 = 31;
-
-impl Head {
-    pub(crate) const fn is_break(self) -> bool {
-        matches!(self.major, Major::Simple) && self.info == INDEFINITE
-    }
-
-    pub(crate) const fn is_indefinite(self) -> bool {
-        self.info == INDEFINITE
-    }
-
-    /// `null` or `undefined`: both count as absent.
-    pub(crate) const fn is_nothing(self) -> bool {
-        matches!(self.major, Major::Simple) && (self.info == 22 || self.info == 23)
-    }
-}
-
 /// A place in some bytes, from which heads and items are read.
 #[derive(Debug, Clone)]
 pub(crate) struct Scanner<'a> {
@@ -99,7 +67,10 @@ impl<'a> Scanner<'a> {
 
     /// The next byte, which stays where it is.
     pub(crate) fn peek(&self) -> Result<u8, ScanError> {
-        self.bytes.get(self.at).copied().ok_or(ScanError::Truncated { at: self.at })
+        self.bytes
+            .get(self.at)
+            .copied()
+            .ok_or(ScanError::Truncated { at: self.at })
     }
 
     /// Goes past `expected` if that is what comes next.
@@ -113,14 +84,20 @@ impl<'a> Scanner<'a> {
 
     pub(crate) fn take(&mut self, length: u64) -> Result<&'a [u8], ScanError> {
         let rest = self.rest();
-        let taken = usize::try_from(length).ok().and_then(|length| rest.get(..length));
-        let taken = taken.ok_or(ScanError::Truncated { at: self.bytes.len() })?;
+        let taken = usize::try_from(length)
+            .ok()
+            .and_then(|length| rest.get(..length));
+        let taken = taken.ok_or(ScanError::Truncated {
+            at: self.bytes.len(),
+        })?;
         self.at += taken.len();
         Ok(taken)
     }
 
     fn take_array<const N: usize>(&mut self) -> Result<[u8; N], ScanError> {
-        let taken = self.rest().first_chunk().ok_or(ScanError::Truncated { at: self.bytes.len() })?;
+        let taken = self.rest().first_chunk().ok_or(ScanError::Truncated {
+            at: self.bytes.len(),
+        })?;
         self.at += N;
         Ok(*taken)
     }
@@ -159,7 +136,11 @@ impl<'a> Scanner<'a> {
         if matches!(major, Major::Simple) && info == 24 && argument < 32 {
             return Err(ScanError::InvalidHead { at });
         }
-        Ok(Head { major, info, argument })
+        Ok(Head {
+            major,
+            info,
+            argument,
+        })
     }
 
     /// Goes past one whole item in which at most `depth` levels of arrays, maps and tags nest.
@@ -191,36 +172,33 @@ impl<'a> Scanner<'a> {
     }
 
     fn skip_inner(&mut self, head: Head, depth: usize) -> Result<(), ScanError> {
-        let per_entry = if matches!(head.major, Major::Map) { 2 } else { 1 };
-        if head.is_indefinite() {
-            while !self.skip_break()? {
-                self.skip_items(per_entry, depth)?;
-            }
-            return Ok(());
+        if head.is(Major::Tag) {
+            return self.skip_item(depth);
         }
-        let items = match head.major {
-            Major::Tag => 1,
-            Major::Array | Major::Map => self.count(head.argument, per_entry)?,
-            Major::Unsigned | Major::Negative | Major::Bytes | Major::Text | Major::Simple => 0,
-        };
-        self.skip_items(items, depth)
+        let mut done = 0;
+        while self.more(head, done)? {
+            if head.is(Major::Map) {
+                self.skip_item(depth)?;
+            }
+            self.skip_item(depth)?;
+            done += 1;
+        }
+        Ok(())
     }
 
-    fn skip_items(&mut self, items: u64, depth: usize) -> Result<(), ScanError> {
-        (0..items).try_for_each(|_| self.skip_item(depth))
-    }
-
-    /// How many items a declared count means; more than there are bytes left is refused at once.
-    pub(crate) fn count(&self, declared: u64, per_entry: u64) -> Result<u64, ScanError> {
-        let left = self.rest().len() as u64;
-        declared
-            .checked_mul(per_entry)
-            .filter(|items| *items <= left)
-            .ok_or(ScanError::Truncated { at: self.bytes.len() })
+    /// Whether the array or map that `head` opened goes on behind `done` items or entries; goes past
+    /// the break that ends it.
+    #[inline]
+    pub(crate) fn more(&mut self, head: Head, done: u64) -> Result<bool, ScanError> {
+        if head.is_indefinite() {
+            Ok(!self.skip_break()?)
+        } else {
+            Ok(done < head.argument)
+        }
     }
 
     /// Goes past a break if one is next.
-    pub(crate) fn skip_break(&mut self) -> Result<bool, ScanError> {
+    fn skip_break(&mut self) -> Result<bool, ScanError> {
         let is_break = self.peek()? == 0xff;
         if is_break {
             self.at += 1;
@@ -233,8 +211,20 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
+    /// The content of the string that `head` opened, joined if it comes in chunks.
+    pub(crate) fn string(&mut self, head: Head) -> Result<Cow<'a, [u8]>, ScanError> {
+        if !head.is_indefinite() {
+            return self.take(head.argument).map(Cow::Borrowed);
+        }
+        let mut joined = Vec::new();
+        while let Some(chunk) = self.next_chunk(head.major)? {
+            joined.extend_from_slice(chunk);
+        }
+        Ok(Cow::Owned(joined))
+    }
+
     /// The next chunk of an indefinite string, `None` behind the last.
-    pub(crate) fn next_chunk(&mut self, major: Major) -> Result<Option<&'a [u8]>, ScanError> {
+    fn next_chunk(&mut self, major: Major) -> Result<Option<&'a [u8]>, ScanError> {
         let at = self.at;
         let head = self.head()?;
         if head.is_break() {
@@ -253,11 +243,4 @@ impl<'a> Scanner<'a> {
         }
         Ok(())
     }
-}
-
-/// Checks that `bytes` are exactly one item, in which at most `depth` levels nest.
-pub(crate) fn scan(bytes: &[u8], depth: usize) -> Result<(), ScanError> {
-    let mut scanner = Scanner::new(bytes);
-    scanner.skip_item(depth)?;
-    scanner.finish()
 }

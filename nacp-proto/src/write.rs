@@ -52,5 +52,10 @@ pub(crate) fn float(out: &mut BytesMut, value: f64) {
 /// 16 bytes as a text of 32 lower-case hex digits.
 pub(crate) fn hex(out: &mut BytesMut, bytes: &[u8; 16]) {
     let mut buffer = [0; 32];
-    text(out, uuid::Uuid::from_bytes(*bytes).simple().encode_lower(&mut buffer));
+    text(
+        out,
+        uuid::Uuid::from_bytes(*bytes)
+            .simple()
+            .encode_lower(&mut buffer),
+    );
 }
