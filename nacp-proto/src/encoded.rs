@@ -21,6 +21,11 @@ impl Encoded {
         &self.pieces
     }
 
+    /// The pieces in order. Some may be empty.
+    pub fn into_pieces(self) -> [Bytes; 3] {
+        self.pieces
+    }
+
     /// Length of the whole message in bytes.
     pub fn len(&self) -> usize {
         self.pieces.iter().map(Bytes::len).sum()

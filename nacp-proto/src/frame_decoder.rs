@@ -205,6 +205,9 @@ impl Sizing {
             return;
         };
         let came = held.saturating_sub(before);
+        if came == 0 {
+            return;
+        }
         if came == offered {
             self.small_reads = 0;
             self.room = (self.room * 2).min(Self::MAX);

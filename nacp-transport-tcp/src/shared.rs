@@ -1,0 +1,153 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
+use std::task::Waker;
+
+use tracing::debug;
+
+use crate::io::Io;
+use crate::lanes::Lanes;
+use crate::lock::{lock, try_lock};
+use crate::writer::{Turn, Writer};
+use crate::{Accepted, Close, Fault, Options};
+
+/// What the handles of one connection share.
+///
+/// Locks are taken in the order of the fields, and none is held across an await.
+pub(crate) struct Shared {
+    writer: Mutex<Writer>,
+    lanes: Mutex<Lanes>,
+    reader: Mutex<Reader>,
+    accepted_control: AtomicU64,
+    accepted_bulk: AtomicU64,
+}
+
+/// The reading side of a connection.
+pub(crate) struct Reader {
+    /// `None` when the connection is closed.
+    pub(crate) io: Option<Io>,
+    /// Whether nobody hands on messages any more.
+    pub(crate) stopped: bool,
+    /// Whether the stream has ended.
+    pub(crate) ended: bool,
+    /// Whether nothing more is written, so that the socket may go when reading stops.
+    pub(crate) writing_stopped: bool,
+    /// Wakes the receiver.
+    pub(crate) receiver: Option<Waker>,
+    /// Wakes the writer task that waits for the end of the stream.
+    pub(crate) lingerer: Option<Waker>,
+}
+
+impl Shared {
+    pub(crate) fn new(io: Io, options: &Options) -> Self {
+        Self {
+            writer: Mutex::new(Writer::new(io.clone(), options.chunk_size)),
+            lanes: Mutex::new(Lanes::new(options.chunk_size)),
+            reader: Mutex::new(Reader {
+                io: Some(io),
+                stopped: false,
+                ended: false,
+                writing_stopped: false,
+                receiver: None,
+                lingerer: None,
+            }),
+            accepted_control: AtomicU64::new(0),
+            accepted_bulk: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn writer(&self) -> MutexGuard<'_, Writer> {
+        lock(&self.writer)
+    }
+
+    pub(crate) fn lanes(&self) -> MutexGuard<'_, Lanes> {
+        lock(&self.lanes)
+    }
+
+    pub(crate) fn reader(&self) -> MutexGuard<'_, Reader> {
+        lock(&self.reader)
+    }
+
+    pub(crate) fn accepted(&self) -> Accepted {
+        Accepted {
+            control: self.accepted_control.load(Ordering::Acquire),
+            bulk: self.accepted_bulk.load(Ordering::Acquire),
+        }
+    }
+
+    /// Only for who holds the writer's lock, so that the totals never go back.
+    pub(crate) fn publish(&self, accepted: Accepted) {
+        self.accepted_control
+            .store(accepted.control, Ordering::Release);
+        self.accepted_bulk.store(accepted.bulk, Ordering::Release);
+    }
+
+    /// Writes what is queued, unless someone else is writing already.
+    pub(crate) fn flush(&self) {
+        // Who holds the lock looks at the lanes again after letting go of it, so nothing that was
+        // queued before stays behind.
+        while !self.lanes().is_empty() {
+            let Some(mut writer) = try_lock(&self.writer) else {
+                return;
+            };
+            if writer.in_task {
+                return;
+            }
+            let turn = writer.write(self, None);
+            if matches!(turn, Ok(Turn::Done)) {
+                continue;
+            }
+            if let Err(error) = turn {
+                writer.fault = Some(Fault::Io(error));
+            }
+            writer.in_task = true;
+            let task = writer.task.take();
+            drop(writer);
+            task.into_iter().for_each(Waker::wake);
+            return;
+        }
+    }
+
+    pub(crate) fn close(&self, how: Close) {
+        self.lanes().close(how);
+        match how {
+            Close::Flush => {}
+            Close::Refuse => self.stop_reading(),
+            Close::Abort => self.abort(),
+        }
+        let task = self.writer().task.take();
+        task.into_iter().for_each(Waker::wake);
+    }
+
+    /// Closes the socket with a reset.
+    fn abort(&self) {
+        if let Some(io) = self.writer().stop() {
+            io.reset_on_drop();
+            debug!("connection reset");
+        }
+        self.reader().writing_stopped = true;
+        self.stop_reading();
+    }
+
+    /// Ends the receiver: what comes from now on is not handed on.
+    pub(crate) fn stop_reading(&self) {
+        let mut reader = self.reader();
+        reader.stopped = true;
+        if reader.writing_stopped {
+            reader.io = None;
+        }
+        let wakers = [reader.receiver.take(), reader.lingerer.take()];
+        drop(reader);
+        wakers.into_iter().flatten().for_each(Waker::wake);
+    }
+
+    /// Ends the sender: what is queued is dropped.
+    pub(crate) fn stop_writing(&self) {
+        self.lanes().close(Close::Abort);
+        self.writer().stop();
+        let mut reader = self.reader();
+        reader.writing_stopped = true;
+        if reader.stopped {
+            reader.io = None;
+        }
+    }
+}
