@@ -45,8 +45,7 @@ use crate::{Matcher, Pattern};
 ///
 /// # Cost
 ///
-/// That of the [`Matcher`], and a reference count for each hit. An event with up to eight hits
-/// allocates nothing.
+/// That of the [`Matcher`], and a reference count for each hit. Up to eight hits need no allocation.
 ///
 /// # Example
 ///
@@ -213,7 +212,8 @@ impl<P> EventBus<P> {
 
     /// Takes a listener out; `false` if it is out already.
     ///
-    /// It is not called any more, but for a call that another thread has already begun.
+    /// It is not called any more, but for a call that another thread has already begun. What the
+    /// callback holds is dropped here, or by that call.
     pub fn off(&self, id: ListenerId) -> bool {
         // What the callback holds is dropped outside of the lock, for it may come back to the bus.
         let removed = self.change(|listeners| listeners.remove(id.0));
@@ -241,17 +241,17 @@ impl<P> EventBus<P> {
 
     /// Calls every listener whose pattern matches `name`, as described [above](Self#delivery).
     pub fn emit(&self, name: &str, payload: &P) -> Emitted {
-        self.deliver(self.hits(name), Event { name, payload })
+        self.deliver(&mut self.hits(name), Event { name, payload })
     }
 
     /// Like [`emit`](Self::emit), but makes the payload only if someone listens.
     pub fn emit_with(&self, name: &str, payload: impl FnOnce() -> P) -> Emitted {
-        let hits = self.hits(name);
+        let mut hits = self.hits(name);
         if hits.is_empty() {
             return Emitted::default();
         }
         self.deliver(
-            hits,
+            &mut hits,
             Event {
                 name,
                 payload: &payload(),
@@ -303,9 +303,9 @@ impl<P> EventBus<P> {
         hits
     }
 
-    fn deliver(&self, hits: Hits<P>, event: Event<'_, P>) -> Emitted {
+    fn deliver(&self, hits: &mut Hits<P>, event: Event<'_, P>) -> Emitted {
         let mut emitted = Emitted::default();
-        for (id, listener) in hits {
+        for (id, listener) in hits.drain(..) {
             // This may be the last reference, so the listener is dropped in here as well.
             match catch_unwind(AssertUnwindSafe(move || self.call(id, &listener, &event))) {
                 Ok(was_called) => emitted.called += usize::from(was_called),

@@ -1,6 +1,7 @@
 //! The matcher answers like a list that is searched from front to back.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail the test")]
 
+use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
 
 use nacp_bus::{Key, Matcher, Pattern};
@@ -43,18 +44,9 @@ impl Linear {
                 .chain([text.len()]);
             ends.map(|end| &text[..end])
         });
-        let distinct = |texts: &mut Vec<&str>| {
-            texts.sort_unstable();
-            texts.dedup();
-            texts.len()
-        };
-        // A beginning and a longer text never coincide, unless as strings: "" and "" of ":".
-        let mut by_length: Vec<(usize, &str)> = beginnings
-            .map(|text| (text.split(':').count(), text))
-            .collect();
-        by_length.sort_unstable();
-        by_length.dedup();
-        by_length.len() + distinct(&mut literal.clone())
+        let beginnings: BTreeSet<&str> = beginnings.collect();
+        let literal: BTreeSet<&str> = literal.into_iter().collect();
+        beginnings.len() + literal.len()
     }
 }
 

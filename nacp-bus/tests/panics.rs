@@ -6,6 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use nacp_bus::{EventBus, ListenerId, Pattern};
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::with_default;
+use tracing::{Event, Level, Metadata, Subscriber};
 
 type Bus = EventBus<u32>;
 
@@ -175,4 +178,44 @@ fn a_listener_that_panics_while_it_is_dropped_by_an_emit_is_contained() {
     assert_eq!((emitted.called(), emitted.panicked()), (1, 1));
     assert_eq!(reports.lock().unwrap()[0].message, "dropped");
     assert!(bus.is_empty());
+}
+
+/// Counts the errors.
+#[derive(Clone, Default)]
+struct Errors(Arc<AtomicUsize>);
+
+impl Subscriber for Errors {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() == Level::ERROR
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        assert_eq!(event.metadata().target(), "nacp_bus::bus");
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+#[test]
+fn t22_without_a_hook_each_panic_is_one_error_in_the_trace() {
+    let bus = Bus::new();
+    bus.listen(&pattern("a"), |_| panic!("listener"));
+    let errors = Errors::default();
+    with_default(errors.clone(), || {
+        for _ in 0..3 {
+            bus.emit("a", &0);
+        }
+    });
+    assert_eq!(errors.0.load(Ordering::Relaxed), 3);
 }

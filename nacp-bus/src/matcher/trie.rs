@@ -66,6 +66,8 @@ impl Trie {
         self.nodes.len().saturating_sub(2)
     }
 
+    // Called from generic code of other crates, once for each pattern that matches.
+    #[inline]
     pub(super) fn list(&self, node: NodeId) -> List {
         self.nodes[node].entries
     }
@@ -108,24 +110,28 @@ impl Trie {
 
     /// The nodes in which patterns end that match `name`.
     pub(super) fn leaves(&self, name: &str) -> Level {
-        let mut leaves = self.descend_all(name);
+        let mut leaves = Level::new();
         if self.nodes[self.literals].literal_children > 0 {
-            leaves.extend(self.literal(self.literals, name, self.hasher.hash_one(name)));
+            let hash = self.hasher.hash_one(name);
+            if let Some(leaf) = self.literal(self.literals, name, hash) {
+                leaves.push(leaf);
+            }
+        }
+        if self.nodes[self.wildcards].has_children() {
+            let ends = |&&node: &&NodeId| self.nodes[node].entries.first != NONE;
+            leaves.extend(self.descend_all(name).iter().filter(ends).copied());
         }
         leaves
     }
 
     fn descend_all(&self, name: &str) -> Level {
         let mut level = Level::new();
-        if self.nodes[self.wildcards].has_children() {
-            level.push(self.wildcards);
-            for segment in name.split(SEPARATOR) {
-                level = self.descend(&level, segment);
-                if level.is_empty() {
-                    return level;
-                }
+        level.push(self.wildcards);
+        for segment in name.split(SEPARATOR) {
+            level = self.descend(&level, segment);
+            if level.is_empty() {
+                break;
             }
-            level.retain(|&mut node| self.nodes[node].entries.first != NONE);
         }
         level
     }
@@ -140,8 +146,10 @@ impl Trie {
             if node.star != NONE {
                 next.push(node.star);
             }
-            if node.literal_children > 0 {
-                next.extend(self.literal(id, segment, hash));
+            if node.literal_children > 0
+                && let Some(child) = self.literal(id, segment, hash)
+            {
+                next.push(child);
             }
         }
         next
