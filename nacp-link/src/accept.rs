@@ -1,0 +1,604 @@
+//! Registering, the accepting side (specification, section 4.2).
+
+use std::time::Instant;
+
+use nacp_proto::{
+    AppId, Body, Decoded, Message, MessageId, Outcome, Payload, Register, Registered, Response,
+};
+use serde::Serialize;
+use smol_str::SmolStr;
+
+use crate::config::Admittance;
+use crate::dial::DialError;
+use crate::ids::LinkId;
+use crate::link::Place;
+use crate::node::Node;
+use crate::peer::{Applicant, Peer, Stage};
+use crate::report::{MessageReport, Reason, Report};
+use crate::session::Binding;
+use crate::timers::Timer;
+use crate::{Authorize, Cause, Close, DialId, Event, PeerId, Transmit};
+
+/// What is known of a connection beside its bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[expect(clippy::exhaustive_enums, reason = "it is or it is not")]
+pub enum Trust {
+    /// Anyone may be at its other end.
+    Unproven,
+    /// It is loopback, or carries a verified certificate.
+    Proven,
+}
+
+/// How a connection came to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "a connection has two ends")]
+pub enum Origin {
+    /// The other side dialled.
+    Accepted,
+    /// We dialled, for this attempt.
+    Dialled(DialId),
+}
+
+/// A policy's answer to a register (specification, section 10).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Verdict {
+    /// It may not come in.
+    Refuse,
+    /// It may come in.
+    Admit,
+    /// It may come in, and is who it says it is.
+    AdmitProven,
+    /// It may come in as if it had never been here.
+    AdmitAnew,
+}
+
+const APP_ID_IN_USE: &str = "appId-in-use";
+const MULTI_GATEWAY: &str = "multi-gateway";
+
+impl Node {
+    /// A connection has been made. One over a limit is closed at once.
+    pub fn handle_connected(&mut self, now: Instant, origin: Origin, trust: Trust) -> PeerId {
+        let is_over = self.peers.len() >= self.config.max_peers
+            || (origin == Origin::Accepted && self.strangers >= self.config.max_unregistered_peers);
+        let id = self.peers.insert(Peer::new(Stage::Fresh, trust));
+        self.strangers += 1;
+        self.report_peer(|| Report::PeerConnect { peer: id });
+        if is_over || self.is_ended() || (origin == Origin::Accepted && !self.is_running()) {
+            if is_over {
+                self.report_peer_error(id, Reason::LimitReached.as_str());
+            }
+            if let Origin::Dialled(dial) = origin {
+                self.fail_dial(now, dial, DialError::TransportClosed);
+            }
+            self.close_peer(id, Close::Abort);
+            return id;
+        }
+        match origin {
+            Origin::Accepted => {
+                let timer =
+                    self.timers
+                        .arm(now, self.config.handshake_timeout, Timer::Handshake(id));
+                if let Some(peer) = self.peers.get_mut(id) {
+                    peer.timer = timer;
+                }
+            }
+            Origin::Dialled(dial) => self.send_register(now, id, dial),
+        }
+        id
+    }
+
+    /// A connection has ended, by either side; `fault` is the transport's reason if it closed it for one.
+    pub fn handle_disconnected(&mut self, now: Instant, peer: PeerId, fault: Option<&'static str>) {
+        if let Some(reason) = fault {
+            self.report_peer_error(peer, reason);
+        }
+        self.report_peer(|| Report::PeerDisconnect { peer });
+        if self.peers.contains_key(peer) {
+            self.peer_ended(now, peer, Cause::Disconnected);
+        }
+        self.settle_room();
+    }
+
+    /// Closes a peer for a reason of ours, with all that follows for its app.
+    pub(crate) fn lose_peer(&mut self, now: Instant, peer: PeerId, cause: Cause, how: Close) {
+        self.transmit(Transmit::Close { peer, how });
+        self.peer_ended(now, peer, cause);
+    }
+
+    /// What the end of a peer means for its app.
+    fn peer_ended(&mut self, now: Instant, id: PeerId, cause: Cause) {
+        let Some(mut peer) = self.forget_peer(id) else {
+            return;
+        };
+        match &peer.stage {
+            Stage::Fresh => {}
+            Stage::Registering { dial, .. } => {
+                self.fail_dial(now, *dial, DialError::TransportClosed)
+            }
+            Stage::Deciding(_) => {}
+            Stage::Held(applicant) => self.forget_contender(&applicant.app, id),
+            Stage::Bound(link) => {
+                let link = *link;
+                self.go_offline(now, link, peer, cause);
+            }
+            Stage::Leaving { link, .. } => {
+                let link = *link;
+                self.put_back(link, peer.take_back());
+                self.drop_link(now, link, Cause::Unregistered);
+            }
+        }
+    }
+
+    fn forget_contender(&mut self, app: &AppId, peer: PeerId) {
+        let link = self.by_app.get(app).and_then(|id| self.links.get_mut(*id));
+        if let Some(link) = link.filter(|link| link.contender == Some(peer)) {
+            link.contender = None;
+        }
+    }
+
+    /// Takes a peer out of the books.
+    pub(crate) fn forget_peer(&mut self, id: PeerId) -> Option<Peer> {
+        let mut peer = self.peers.remove(id)?;
+        self.timers.disarm(&mut peer.timer);
+        match peer.stage {
+            Stage::Fresh | Stage::Registering { .. } | Stage::Deciding(_) | Stage::Held(_) => {
+                self.strangers -= 1
+            }
+            Stage::Bound(_) | Stage::Leaving { .. } => {}
+        }
+        Some(peer)
+    }
+
+    pub(crate) fn close_peer(&mut self, id: PeerId, how: Close) {
+        if self.forget_peer(id).is_some() {
+            self.transmit(Transmit::Close { peer: id, how });
+        }
+    }
+
+    pub(crate) fn handshake_timed_out(&mut self, now: Instant, peer: PeerId) {
+        self.report_peer_error(peer, "handshake-timeout");
+        self.lose_peer(now, peer, Cause::Disconnected, Close::Abort);
+    }
+
+    /// The first register of an accepted peer.
+    pub(crate) fn handle_register(&mut self, now: Instant, peer: PeerId, decoded: Decoded) {
+        let envelope = decoded.envelope();
+        if !self.is_for_us(envelope, true) {
+            return self.report_subject(
+                MessageReport::GatewayError,
+                Some(peer),
+                &decoded,
+                Reason::Dropped,
+            );
+        }
+        let (app, id) = (envelope.from.clone(), envelope.id.clone());
+        let register = match decoded {
+            Decoded::Message(Message {
+                body: Body::Register(register),
+                ..
+            }) => Some(*register),
+            Decoded::Message(_) | Decoded::Malformed(_) | Decoded::Unknown { .. } => None,
+        };
+        let Some(register) = register.filter(|_| !app.is_any()) else {
+            return self.refuse_register(
+                now,
+                peer,
+                &app,
+                (&[id], 0),
+                Reason::Malformed.as_str(),
+                Payload::empty(),
+            );
+        };
+        let trust = self
+            .peers
+            .get(peer)
+            .map_or(Trust::Unproven, |peer| peer.trust);
+        let applicant = Applicant {
+            app,
+            register,
+            ids: vec![id],
+            acked: 0,
+            proven: trust == Trust::Proven,
+            anew: false,
+        };
+        if let Some(why) = self.early_refusal(&applicant) {
+            return self.refuse_applicant(now, peer, &applicant, why, Payload::empty());
+        }
+        match self.config.admittance {
+            Admittance::All => self.decide(now, peer, applicant),
+            Admittance::Ask => self.ask_policy(now, peer, applicant),
+        }
+    }
+
+    fn early_refusal(&self, applicant: &Applicant) -> Option<&'static str> {
+        let Register { version, info, .. } = &applicant.register;
+        let is_new = !self.by_app.contains_key(&applicant.app);
+        if info.is_gateway && self.config.is_gateway {
+            return Some("dual-gateway");
+        }
+        if version.major != nacp_proto::Version::CURRENT.major {
+            return Some("version-mismatch");
+        }
+        let is_over = (is_new && self.links.len() >= self.config.max_links)
+            || info.decl.text_bytes() > self.config.max_decl_bytes;
+        is_over.then_some(Reason::LimitReached.as_str())
+    }
+
+    fn ask_policy(&mut self, now: Instant, peer: PeerId, mut applicant: Applicant) {
+        self.acknowledge_applicant(now, peer, &mut applicant);
+        let Some(known) = self.peers.get_mut(peer) else {
+            return;
+        };
+        self.timers.disarm(&mut known.timer);
+        let event = Authorize {
+            peer,
+            app: applicant.app.clone(),
+            info: applicant.register.info.clone(),
+            auth: applicant.register.auth.take(),
+            trust: known.trust,
+        };
+        known.stage = Stage::Deciding(Box::new(applicant));
+        self.tell(Event::Authorize(Box::new(event)));
+    }
+
+    /// The policy has answered; for a peer that has gone meanwhile this does nothing.
+    pub fn handle_authorized(&mut self, now: Instant, peer: PeerId, verdict: Verdict) {
+        let Some(known) = self.peers.get_mut(peer) else {
+            return;
+        };
+        let stage = std::mem::replace(&mut known.stage, Stage::Fresh);
+        let Stage::Deciding(mut applicant) = stage else {
+            known.stage = stage;
+            return;
+        };
+        match verdict {
+            Verdict::Refuse => {
+                self.refuse_applicant(now, peer, &applicant, "unauthorized", Payload::empty());
+                return self.settle_room();
+            }
+            Verdict::Admit => applicant.proven = false,
+            Verdict::AdmitProven => applicant.proven = true,
+            Verdict::AdmitAnew => applicant.anew = true,
+        }
+        self.decide(now, peer, *applicant);
+        self.settle_room();
+    }
+
+    /// Admitted: is its name free, and the gateway's place?
+    fn decide(&mut self, now: Instant, peer: PeerId, applicant: Applicant) {
+        if applicant.app == self.config.app_id {
+            return self.refuse_applicant(now, peer, &applicant, APP_ID_IN_USE, Payload::empty());
+        }
+        let link = self.by_app.get(&applicant.app).copied();
+        let bound = link
+            .and_then(|id| self.links.get(id))
+            .and_then(|link| link.peer());
+        if let (Some(link), Some(bound)) = (link, bound) {
+            return self.contend(now, peer, applicant, (link, bound));
+        }
+        if self.has_crossed(&applicant) {
+            self.report_register_warning(&applicant.app, Reason::Crossed);
+            if self.config.app_id > applicant.app && applicant.register.info.instance.is_some() {
+                return self.refuse_applicant(
+                    now,
+                    peer,
+                    &applicant,
+                    APP_ID_IN_USE,
+                    crossed_payload(),
+                );
+            }
+        }
+        if self.is_second_gateway(&applicant.app, applicant.register.info.is_gateway)
+            && !self.config.multi_gateway_downgrade
+        {
+            return self.refuse_applicant(now, peer, &applicant, MULTI_GATEWAY, Payload::empty());
+        }
+        self.accept(now, peer, applicant);
+    }
+
+    /// Whether our own register to this app is on its way.
+    fn has_crossed(&self, applicant: &Applicant) -> bool {
+        let dial = self
+            .dial_of
+            .get(&applicant.app)
+            .and_then(|dial| self.dials.get(*dial));
+        dial.and_then(|dial| dial.peer).is_some()
+    }
+
+    /// The app is online through another peer.
+    fn contend(
+        &mut self,
+        now: Instant,
+        peer: PeerId,
+        mut applicant: Applicant,
+        bound: (LinkId, PeerId),
+    ) {
+        let (id, old) = bound;
+        let Some(link) = self.links.get_mut(id) else {
+            return;
+        };
+        if applicant
+            .register
+            .holds
+            .iter()
+            .any(|session| link.session.answers_to(session))
+        {
+            self.lose_peer(now, old, Cause::TakenOver, Close::Abort);
+            return self.accept(now, peer, applicant);
+        }
+        if self.config.takeover_probe.is_zero() || link.contender.is_some() {
+            return self.refuse_applicant(now, peer, &applicant, APP_ID_IN_USE, Payload::empty());
+        }
+        link.contender = Some(peer);
+        self.acknowledge_applicant(now, peer, &mut applicant);
+        self.report_register_warning(&applicant.app, Reason::TakeoverProbe);
+        let timer = self
+            .timers
+            .arm(now, self.config.takeover_probe, Timer::Takeover(peer));
+        if let Some(known) = self.peers.get_mut(peer) {
+            self.timers.disarm(&mut known.timer);
+            known.timer = timer;
+            known.stage = Stage::Held(Box::new(applicant));
+        }
+        self.probe(now, id, old);
+    }
+
+    /// The old peer has stayed silent: the new one takes over.
+    pub(crate) fn takeover_timed_out(&mut self, now: Instant, peer: PeerId) {
+        let Some(app) = self.held_app(peer) else {
+            return;
+        };
+        let old = self
+            .by_app
+            .get(&app)
+            .and_then(|link| self.links.get(*link))
+            .and_then(|link| link.peer());
+        match old {
+            Some(old) => self.lose_peer(now, old, Cause::TakenOver, Close::Abort),
+            None => self.accept_held(now, peer),
+        }
+    }
+
+    fn held_app(&self, peer: PeerId) -> Option<AppId> {
+        match self.peers.get(peer).map(|peer| &peer.stage) {
+            Some(Stage::Held(applicant)) => Some(applicant.app.clone()),
+            Some(_) | None => None,
+        }
+    }
+
+    /// Nothing stands in the way of a held register any more.
+    pub(crate) fn accept_held(&mut self, now: Instant, peer: PeerId) {
+        if let Some(applicant) = self.take_held(peer) {
+            self.decide(now, peer, applicant);
+        }
+    }
+
+    fn take_held(&mut self, peer: PeerId) -> Option<Applicant> {
+        let known = self.peers.get_mut(peer)?;
+        self.timers.disarm(&mut known.timer);
+        match std::mem::replace(&mut known.stage, Stage::Fresh) {
+            Stage::Held(applicant) => {
+                self.forget_contender(&applicant.app, peer);
+                Some(*applicant)
+            }
+            other => {
+                known.stage = other;
+                None
+            }
+        }
+    }
+
+    /// The old peer lives: whoever waits for its place is refused.
+    pub(crate) fn refuse_contender(&mut self, now: Instant, link: LinkId) {
+        let Some(peer) = self
+            .links
+            .get_mut(link)
+            .and_then(|link| link.contender.take())
+        else {
+            return;
+        };
+        if let Some(applicant) = self.take_held(peer) {
+            self.refuse_applicant(now, peer, &applicant, APP_ID_IN_USE, Payload::empty());
+        }
+    }
+
+    /// Another register of the same app on the same peer, while the first one waits.
+    pub(crate) fn join_register(&mut self, now: Instant, peer: PeerId, decoded: Decoded) {
+        let id = decoded.envelope().id.clone();
+        let Some(known) = self.peers.get_mut(peer) else {
+            return;
+        };
+        let to = match &mut known.stage {
+            Stage::Deciding(applicant) | Stage::Held(applicant)
+                if applicant.ids.len() < MAX_JOINED =>
+            {
+                applicant.ids.push(id.clone());
+                applicant.acked = applicant.ids.len();
+                applicant.app.clone()
+            }
+            Stage::Fresh
+            | Stage::Registering { .. }
+            | Stage::Deciding(_)
+            | Stage::Held(_)
+            | Stage::Bound(_)
+            | Stage::Leaving { .. } => return,
+        };
+        self.acknowledge(now, peer, &to, &id);
+    }
+
+    fn acknowledge_applicant(&mut self, now: Instant, peer: PeerId, applicant: &mut Applicant) {
+        for id in applicant.ids.iter().skip(applicant.acked) {
+            self.acknowledge(now, peer, &applicant.app, id);
+        }
+        applicant.acked = applicant.ids.len();
+    }
+
+    fn refuse_applicant(
+        &mut self,
+        now: Instant,
+        peer: PeerId,
+        applicant: &Applicant,
+        why: &str,
+        payload: Payload,
+    ) {
+        self.refuse_register(
+            now,
+            peer,
+            &applicant.app,
+            (&applicant.ids, applicant.acked),
+            why,
+            payload,
+        );
+    }
+
+    /// ACK, an answer that says no, and the end of the peer.
+    fn refuse_register(
+        &mut self,
+        now: Instant,
+        peer: PeerId,
+        to: &AppId,
+        (ids, acked): (&[MessageId], usize),
+        why: &str,
+        payload: Payload,
+    ) {
+        for id in ids.iter().skip(acked) {
+            self.acknowledge(now, peer, to, id);
+        }
+        for id in ids {
+            let outcome = Outcome::NotOk {
+                why: Some(SmolStr::from(why)),
+            };
+            let response = Response {
+                outcome,
+                ..Response::ok(id.clone(), payload.clone())
+            };
+            self.send_control(now, peer, to, Body::Response(response));
+        }
+        self.report_register_error(Some(peer), Some(to), DialError::Refused { why: why.into() });
+        self.close_peer(peer, Close::Refuse);
+    }
+
+    /// Binds the app, answers its register, and sends what waits for it.
+    fn accept(&mut self, now: Instant, peer: PeerId, mut applicant: Applicant) {
+        let resumed = self.can_resume(&applicant);
+        let session = applicant
+            .register
+            .info
+            .instance
+            .map(|_| nacp_proto::Session(self.fresh_secret()));
+        let binding = Binding {
+            peer,
+            app: applicant.app.clone(),
+            info: applicant.register.info.clone(),
+            session,
+            resumed,
+            proven: applicant.proven,
+            dialled: false,
+        };
+        let bound = self.bind(binding);
+        self.acknowledge_applicant(now, peer, &mut applicant);
+        let registered = Registered {
+            info: self.own_info(),
+            session,
+            resumed: Some(resumed),
+        };
+        for id in &applicant.ids {
+            let answer = self.answer_register(now, peer, &applicant.app, id, &registered);
+            self.register_answered(bound.link, answer);
+        }
+        self.finish_bind(now, bound);
+    }
+
+    fn answer_register(
+        &mut self,
+        now: Instant,
+        peer: PeerId,
+        to: &AppId,
+        id: &MessageId,
+        registered: &Registered,
+    ) -> MessageId {
+        let answer = self.send_control(
+            now,
+            peer,
+            to,
+            Body::Response(Response::ok(id.clone(), registered.to_payload())),
+        );
+        self.expect_ack(peer, answer.clone());
+        answer
+    }
+
+    fn can_resume(&self, applicant: &Applicant) -> bool {
+        let Some(link) = self
+            .by_app
+            .get(&applicant.app)
+            .and_then(|id| self.links.get(*id))
+        else {
+            return false;
+        };
+        if self.config.letter.resume_any_instance {
+            return true;
+        }
+        let Register { info, holds, .. } = &applicant.register;
+        match (link.is_native(), info.instance.is_some()) {
+            (true, true) => holds.iter().any(|session| link.session.answers_to(session)),
+            (false, false) => !applicant.anew,
+            (true, false) | (false, true) => false,
+        }
+    }
+
+    /// A register on a peer that is bound to its app already: only the declarations change.
+    pub(crate) fn refresh_register(
+        &mut self,
+        now: Instant,
+        peer: PeerId,
+        id: LinkId,
+        decoded: Decoded,
+    ) {
+        let envelope = decoded.envelope();
+        let (to, message_id) = (envelope.from.clone(), envelope.id.clone());
+        self.acknowledge(now, peer, &to, &message_id);
+        let Decoded::Message(Message {
+            body: Body::Register(register),
+            ..
+        }) = decoded
+        else {
+            self.report_subject(
+                MessageReport::MessageError,
+                Some(peer),
+                &decoded,
+                Reason::Malformed,
+            );
+            let response = Response::not_ok(message_id, Reason::Malformed.as_str());
+            let answer = self.send_control(now, peer, &to, Body::Response(response));
+            return self.expect_ack(peer, answer);
+        };
+        let info = self.own_info();
+        let Some(link) = self.links.get_mut(id) else {
+            return;
+        };
+        link.info.decl = register.info.decl;
+        let registered = Registered {
+            info,
+            session: link.session.current,
+            resumed: Some(true),
+        };
+        self.answer_register(now, peer, &to, &message_id, &registered);
+    }
+
+    pub(crate) fn is_online(&self, app: &AppId) -> bool {
+        let link = self.by_app.get(app).and_then(|id| self.links.get(*id));
+        link.is_some_and(|link| matches!(link.place, Place::Online(_)) && link.leaving.is_none())
+    }
+}
+
+/// Registers of one app on one peer that are answered together.
+const MAX_JOINED: usize = 16;
+
+fn crossed_payload() -> Payload {
+    #[derive(Serialize)]
+    struct Crossed {
+        crossed: bool,
+    }
+    Payload::new(&Crossed { crossed: true }).unwrap_or_else(|_| Payload::empty())
+}

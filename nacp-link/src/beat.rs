@@ -1,0 +1,272 @@
+//! The heartbeat of links (specification, section 4.7), and limits that a large message defers.
+
+use std::time::Instant;
+
+use nacp_proto::{AppId, Body, MessageId, Payload, RequestKind, Response};
+use serde::Serialize;
+use smol_str::SmolStr;
+
+use crate::ids::LinkId;
+use crate::incoming::Source;
+use crate::link::OutstandingBeat;
+use crate::node::{Node, half};
+use crate::timers::Timer;
+use crate::{Cause, Close, PeerId};
+
+/// The ability that a beat asks for.
+pub(crate) const HEARTBEAT: &str = "NApp.heartbeat";
+
+impl Node {
+    /// A link is bound: the dialler beats at once, the acceptor half an interval later.
+    pub(crate) fn start_beat(&mut self, now: Instant, id: LinkId) {
+        let Some(interval) = self.config.heartbeat_interval else {
+            return;
+        };
+        let Some(link) = self.links.get_mut(id) else {
+            return;
+        };
+        if link.dialled {
+            return self.send_beat(now, id);
+        }
+        link.beat.next = self.timers.arm(now, half(interval), Timer::Beat(id));
+    }
+
+    fn send_beat(&mut self, now: Instant, id: LinkId) {
+        let Some(peer) = self.links.get(id).and_then(|link| link.peer()) else {
+            return;
+        };
+        let beat = self.beat_to(now, id, peer, None);
+        let control = self.peers.get(peer).map_or(0, |peer| peer.sent.control);
+        let next = self
+            .config
+            .heartbeat_interval
+            .and_then(|interval| self.timers.arm(now, interval, Timer::Beat(id)));
+        let Some(link) = self.links.get_mut(id) else {
+            return;
+        };
+        self.timers.disarm(&mut link.beat.next);
+        link.beat.next = next;
+        link.beat.outstanding = beat.map(|id| OutstandingBeat {
+            id,
+            sent_at: now,
+            control,
+            acked: false,
+        });
+    }
+
+    /// Sends a beat to the app of a link, or to one behind it.
+    pub(crate) fn beat_to(
+        &mut self,
+        now: Instant,
+        id: LinkId,
+        peer: PeerId,
+        app: Option<&AppId>,
+    ) -> Option<MessageId> {
+        let to = app
+            .cloned()
+            .or_else(|| self.links.get(id).map(|link| link.app.clone()))?;
+        let body = Body::Request {
+            kind: RequestKind::Ability,
+            target: Some(SmolStr::new_static(HEARTBEAT)),
+            payload: beat_payload(&self.config.app_id),
+        };
+        Some(self.send_control(now, peer, &to, body))
+    }
+
+    /// Asks the peer of a link for a sign of life at once, beside the rhythm.
+    pub(crate) fn probe(&mut self, now: Instant, id: LinkId, peer: PeerId) {
+        let beat = self.beat_to(now, id, peer, None);
+        if let Some(link) = self.links.get_mut(id) {
+            link.beat.probe = beat;
+        }
+    }
+
+    /// The control lane is accepted so far: a beat within it now waits for its ACK.
+    pub(crate) fn beat_accepted(&mut self, now: Instant, id: LinkId, accepted: u64) {
+        let Some(link) = self.links.get_mut(id) else {
+            return;
+        };
+        let waits = link
+            .beat
+            .outstanding
+            .as_ref()
+            .is_some_and(|beat| !beat.acked && accepted >= beat.control);
+        if waits && link.beat.ack_limit.is_none() {
+            link.beat.ack_limit = self
+                .timers
+                .arm(now, self.config.ack_timeout, Timer::BeatAck(id));
+        }
+    }
+
+    /// `true` if the ACK is for a beat of this link.
+    pub(crate) fn beat_acked(&mut self, source: Source, from: &AppId, id: &MessageId) -> bool {
+        let Some(link) = self.links.get_mut(source.link) else {
+            return false;
+        };
+        if link
+            .remotes
+            .get(from)
+            .is_some_and(|remote| remote.outstanding.as_ref() == Some(id))
+        {
+            return true;
+        }
+        if link.app != *from {
+            return false;
+        }
+        if link.beat.probe.as_ref() == Some(id) {
+            return true;
+        }
+        let Some(beat) = link.beat.outstanding.as_mut().filter(|beat| beat.id == *id) else {
+            return false;
+        };
+        beat.acked = true;
+        self.timers.disarm(&mut link.beat.ack_limit);
+        true
+    }
+
+    /// `true` if the response is to a beat of this link. Whatever it says, it proves life.
+    pub(crate) fn beat_answered(
+        &mut self,
+        now: Instant,
+        source: Source,
+        from: &AppId,
+        response: &Response,
+    ) -> bool {
+        let Some(link) = self
+            .links
+            .get_mut(source.link)
+            .filter(|link| link.app == *from)
+        else {
+            return false;
+        };
+        if link.beat.probe.as_ref() == Some(&response.parent_id) {
+            link.beat.probe = None;
+            return true;
+        }
+        let Some(beat) = link
+            .beat
+            .outstanding
+            .take_if(|beat| beat.id == response.parent_id)
+        else {
+            return false;
+        };
+        link.beat.round_trip = Some(now.saturating_duration_since(beat.sent_at));
+        self.timers.disarm(&mut link.beat.ack_limit);
+        if link.deferred.beat {
+            link.deferred.beat = false;
+            self.timers.disarm(&mut link.beat.next);
+            self.send_beat(now, source.link);
+        }
+        true
+    }
+
+    /// A beat of the other side may bring ours forward, so that both share one rhythm.
+    pub(crate) fn beat_received(&mut self, now: Instant, id: LinkId) {
+        let Some(interval) = self.config.heartbeat_interval else {
+            return;
+        };
+        let Some(link) = self
+            .links
+            .get_mut(id)
+            .filter(|link| link.beat.outstanding.is_none())
+        else {
+            return;
+        };
+        let Some(sooner) = now.checked_add(half(interval)) else {
+            return;
+        };
+        if link.beat.next.is_none_or(|(at, _)| at > sooner) {
+            self.timers.disarm(&mut link.beat.next);
+            link.beat.next = self.timers.arm_at(sooner, Timer::Beat(id));
+        }
+    }
+
+    /// The next beat is due: the last one must have been answered.
+    pub(crate) fn beat_due(&mut self, now: Instant, id: LinkId) {
+        let Some(link) = self.links.get_mut(id) else {
+            return;
+        };
+        link.beat.next = None;
+        link.deferred.beat = false;
+        if link.beat.outstanding.is_none() {
+            return self.send_beat(now, id);
+        }
+        if let Some(at) = self.deferred_until(now, id) {
+            let next = self.timers.arm_at(at, Timer::Beat(id));
+            if let Some(link) = self.links.get_mut(id) {
+                link.beat.next = next;
+                link.deferred.beat = true;
+            }
+            return;
+        }
+        self.condemn(now, id, Cause::BeatTimeout);
+    }
+
+    /// A beat is not ACKed in time.
+    pub(crate) fn beat_ack_due(&mut self, now: Instant, id: LinkId) {
+        let Some(link) = self.links.get_mut(id) else {
+            return;
+        };
+        link.beat.ack_limit = None;
+        link.deferred.beat_ack = false;
+        if let Some(at) = self.deferred_until(now, id) {
+            let limit = self.timers.arm_at(at, Timer::BeatAck(id));
+            if let Some(link) = self.links.get_mut(id) {
+                link.beat.ack_limit = limit;
+                link.deferred.beat_ack = true;
+            }
+            return;
+        }
+        self.condemn(now, id, Cause::AckTimeout);
+    }
+
+    /// A link's peer no longer counts as alive.
+    pub(crate) fn condemn(&mut self, now: Instant, id: LinkId, cause: Cause) {
+        if let Some(peer) = self.links.get(id).and_then(|link| link.peer()) {
+            self.lose_peer(now, peer, cause, Close::Abort);
+        }
+    }
+
+    /// While a large message keeps coming in from a link's peer: until when its limits wait.
+    pub(crate) fn deferred_until(&mut self, now: Instant, id: LinkId) -> Option<Instant> {
+        if !self.config.letter.defer_limits {
+            return None;
+        }
+        let peer = self.links.get(id)?.peer()?;
+        self.peers.get_mut(peer)?.growth.growing_until(now)
+    }
+
+    /// The large message is whole: limits that waited for it are due again.
+    pub(crate) fn judge_deferred(&mut self, now: Instant, peer: PeerId) {
+        let Some(id) = self.peers.get(peer).and_then(|peer| peer.bound_link()) else {
+            return;
+        };
+        let Some(link) = self.links.get_mut(id) else {
+            return;
+        };
+        let deferred = std::mem::take(&mut link.deferred);
+        if deferred.acks {
+            self.timers.disarm(&mut link.acks);
+            link.acks = self.timers.arm_at(now, Timer::Acks(id));
+        }
+        if deferred.beat {
+            self.timers.disarm(&mut link.beat.next);
+            link.beat.next = self.timers.arm_at(now, Timer::Beat(id));
+        }
+        if deferred.beat_ack {
+            self.timers.disarm(&mut link.beat.ack_limit);
+            link.beat.ack_limit = self.timers.arm_at(now, Timer::BeatAck(id));
+        }
+    }
+}
+
+fn beat_payload(from: &AppId) -> Payload {
+    #[derive(Serialize)]
+    struct Beat<'a> {
+        from: &'a str,
+    }
+    Payload::new(&Beat {
+        from: from.as_str(),
+    })
+    .unwrap_or_else(|_| Payload::empty())
+}

@@ -1,0 +1,339 @@
+//! Registering, the dialling side (specification, section 4.1).
+
+use std::time::Instant;
+
+use nacp_proto::{
+    AppId, Body, MessageId, Outcome, Payload, Register, Registered, Response, Version,
+};
+use serde::Deserialize;
+use smol_str::SmolStr;
+use thiserror::Error;
+
+use crate::accept::Trust;
+use crate::node::Node;
+use crate::peer::Stage;
+use crate::session::Binding;
+use crate::timers::{Timer, TimerHandle};
+use crate::{Cause, Close, DialId, PeerId, Settlement, Token};
+
+/// Why an attempt to register with an app failed (specification, section 4.1).
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum DialError {
+    /// No answer came in time. A TypeScript peer stays silent to a wrong AppId and to `*`.
+    #[error("response-timeout")]
+    ResponseTimeout,
+    /// Another app answered than the one expected.
+    #[error("expect-mismatch: {found} answered")]
+    ExpectMismatch {
+        /// Who answered.
+        found: AppId,
+    },
+    /// The other side is a gateway, and this node has one.
+    #[error("multi-gateway")]
+    MultiGateway,
+    /// The connection could not be made, or ended before the answer.
+    #[error("transport-closed")]
+    TransportClosed,
+    /// The other side said no.
+    #[error("{why}")]
+    Refused {
+        /// Its `whyNotOk`.
+        why: SmolStr,
+    },
+    /// This node ended, or gave the app up.
+    #[error("terminated")]
+    Terminated,
+}
+
+impl DialError {
+    /// The reason in the specification's words; of a refusal, the other side's.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::ResponseTimeout => "response-timeout",
+            Self::ExpectMismatch { .. } => "expect-mismatch",
+            Self::MultiGateway => "multi-gateway",
+            Self::TransportClosed => "transport-closed",
+            Self::Refused { why } => why,
+            Self::Terminated => "terminated",
+        }
+    }
+}
+
+/// What a call of [`Node::connect`] leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+#[must_use = "a dial that nobody makes never ends"]
+pub enum Connect {
+    /// The app is online, or the node has ended: the token is settled.
+    Settled,
+    /// An attempt is under way; the token settles with it.
+    Joined,
+    /// Make a connection, then call [`Node::handle_connected`] or [`Node::handle_dial_failed`].
+    Dial(DialId),
+}
+
+/// One attempt of ours.
+#[derive(Debug)]
+pub(crate) struct Dial {
+    pub(crate) target: Option<AppId>,
+    pub(crate) auth: Option<Payload>,
+    pub(crate) tokens: Vec<Token>,
+    /// The connection that our register went out on.
+    pub(crate) peer: Option<PeerId>,
+    pub(crate) timer: TimerHandle,
+    /// Refused because the other side dials us: its register is waited for.
+    pub(crate) crossed: bool,
+}
+
+impl Node {
+    /// Wants an app online; without a `target`, whoever answers at the address that is dialled.
+    ///
+    /// The token settles as [`Settlement::Connected`] or [`Settlement::DialFailed`]. `auth` goes
+    /// out with the register, but never to an unnamed target.
+    pub fn connect(
+        &mut self,
+        target: Option<AppId>,
+        auth: Option<Payload>,
+        token: Option<Token>,
+    ) -> Connect {
+        if !self.is_running() {
+            self.settle(token, Settlement::DialFailed(DialError::Terminated));
+            return Connect::Settled;
+        }
+        if let Some(app) = target.as_ref().filter(|app| self.is_online(app)) {
+            self.settle(token, Settlement::Connected(app.clone()));
+            return Connect::Settled;
+        }
+        let known = target
+            .as_ref()
+            .and_then(|app| self.dial_of.get(app))
+            .and_then(|id| self.dials.get_mut(*id));
+        if let Some(dial) = known {
+            dial.tokens.extend(token);
+            return Connect::Joined;
+        }
+        let tokens = token.into_iter().collect();
+        let dial = Dial {
+            target: target.clone(),
+            auth,
+            tokens,
+            peer: None,
+            timer: None,
+            crossed: false,
+        };
+        let id = self.dials.insert(dial);
+        if let Some(app) = target {
+            self.dial_of.insert(app, id);
+        }
+        Connect::Dial(id)
+    }
+
+    /// The connection for an attempt could not be made.
+    pub fn handle_dial_failed(&mut self, now: Instant, dial: DialId) {
+        self.fail_dial(now, dial, DialError::TransportClosed);
+    }
+
+    /// The connection of an attempt is there: our register goes out.
+    pub(crate) fn send_register(&mut self, now: Instant, peer: PeerId, id: DialId) {
+        let Some(dial) = self
+            .dials
+            .get_mut(id)
+            .filter(|dial| dial.peer.is_none() && !dial.crossed)
+        else {
+            return self.close_peer(peer, Close::Abort);
+        };
+        let (target, auth) = (dial.target.clone(), dial.auth.take());
+        dial.peer = Some(peer);
+        dial.timer = self
+            .timers
+            .arm(now, self.config.response_timeout, Timer::RegisterAnswer(id));
+        let kept = target
+            .as_ref()
+            .and_then(|app| self.by_app.get(app))
+            .and_then(|link| self.links.get(*link));
+        let register = Register {
+            version: Version::CURRENT,
+            info: self.own_info(),
+            holds: kept.map(|link| link.session.list()).unwrap_or_default(),
+            auth: auth.filter(|_| target.is_some()),
+        };
+        let to = target.unwrap_or_else(AppId::any);
+        let register = self.send_control(now, peer, &to, Body::Register(Box::new(register)));
+        if let Some(peer) = self.peers.get_mut(peer) {
+            peer.stage = Stage::Registering { dial: id, register };
+        }
+    }
+
+    /// The answer to our register.
+    pub(crate) fn handle_register_answer(
+        &mut self,
+        now: Instant,
+        peer: PeerId,
+        dial: DialId,
+        (id, from, response): (MessageId, AppId, Response),
+    ) {
+        let expected = self.dials.get(dial).and_then(|dial| dial.target.clone());
+        self.acknowledge(now, peer, &from, &id);
+        if expected.is_some_and(|expected| expected != from) {
+            return self.fail_dial(now, dial, DialError::ExpectMismatch { found: from });
+        }
+        if let Outcome::NotOk { why } = response.outcome {
+            let why = why.unwrap_or_else(|| SmolStr::new_static("malformed"));
+            let is_crossed = why == "appId-in-use" && has_crossed(&response.payload);
+            return if is_crossed {
+                self.wait_for_crossing(peer, dial)
+            } else {
+                self.fail_dial(now, dial, DialError::Refused { why })
+            };
+        }
+        match Registered::from_payload(&response.payload) {
+            Ok(registered) => self.registered(now, peer, dial, from, registered),
+            Err(_) => self.fail_dial(
+                now,
+                dial,
+                DialError::Refused {
+                    why: SmolStr::new_static("malformed"),
+                },
+            ),
+        }
+    }
+
+    /// The other side dials us at the same time, and its attempt is the one that counts.
+    fn wait_for_crossing(&mut self, peer: PeerId, id: DialId) {
+        self.close_peer(peer, Close::Flush);
+        let Some(dial) = self.dials.get_mut(id) else {
+            return;
+        };
+        dial.peer = None;
+        dial.crossed = true;
+        let target = dial.target.clone();
+        if let Some(app) = target.filter(|app| self.is_online(app)) {
+            self.finish_dials(&app, None, None);
+        }
+    }
+
+    fn registered(
+        &mut self,
+        now: Instant,
+        peer: PeerId,
+        dial: DialId,
+        app: AppId,
+        registered: Registered,
+    ) {
+        let Registered {
+            info,
+            session,
+            resumed,
+        } = registered;
+        if app == self.config.app_id {
+            return self.fail_dial(
+                now,
+                dial,
+                DialError::Refused {
+                    why: SmolStr::new_static("appId-in-use"),
+                },
+            );
+        }
+        if self.is_second_gateway(&app, info.is_gateway) && !self.config.multi_gateway_downgrade {
+            return self.fail_dial(now, dial, DialError::MultiGateway);
+        }
+        if info.decl.text_bytes() > self.config.max_decl_bytes
+            || (!self.by_app.contains_key(&app) && self.links.len() >= self.config.max_links)
+        {
+            return self.fail_dial(
+                now,
+                dial,
+                DialError::Refused {
+                    why: SmolStr::new_static("limit-reached"),
+                },
+            );
+        }
+        let kept = self.by_app.get(&app).and_then(|id| self.links.get(*id));
+        let old = kept.and_then(|link| link.peer());
+        let resumed = kept.is_some_and(|link| match (link.info.instance, info.instance) {
+            _ if self.config.letter.resume_any_instance => true,
+            (Some(before), Some(after)) => before == after && resumed == Some(true),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        });
+        if let Some(old) = old {
+            self.lose_peer(now, old, Cause::TakenOver, Close::Abort);
+        }
+        let proven = self
+            .peers
+            .get(peer)
+            .is_some_and(|peer| peer.trust == Trust::Proven);
+        let bound = self.bind(Binding {
+            peer,
+            app,
+            info,
+            session,
+            resumed,
+            proven,
+            dialled: true,
+        });
+        self.finish_bind(now, bound);
+    }
+
+    pub(crate) fn register_timed_out(&mut self, now: Instant, dial: DialId) {
+        let is_crossed = self.dials.get(dial).is_some_and(|dial| dial.crossed);
+        let error = if is_crossed {
+            DialError::Refused {
+                why: SmolStr::new_static("appId-in-use"),
+            }
+        } else {
+            DialError::ResponseTimeout
+        };
+        self.fail_dial(now, dial, error);
+    }
+
+    /// Ends an attempt. Whatever the link was before, it still is.
+    pub(crate) fn fail_dial(&mut self, now: Instant, id: DialId, error: DialError) {
+        let Some(mut dial) = self.dials.remove(id) else {
+            return;
+        };
+        self.timers.disarm(&mut dial.timer);
+        self.report_register_error(dial.peer, dial.target.as_ref(), error.clone());
+        if let Some(peer) = dial.peer {
+            self.close_peer(peer, Close::Flush);
+        }
+        for token in dial.tokens {
+            self.settle(Some(token), Settlement::DialFailed(error.clone()));
+        }
+        if let Some(app) = dial.target {
+            self.dial_of.remove(&app);
+            self.end_late_grace(now, &app);
+        }
+    }
+
+    /// An app is online: its own attempt and the one that `peer` came from have succeeded.
+    pub(crate) fn finish_dials(&mut self, app: &AppId, peer: Option<PeerId>, dial: Option<DialId>) {
+        let named = self.dial_of.remove(app);
+        for id in named
+            .into_iter()
+            .chain(dial.filter(|dial| Some(*dial) != named))
+        {
+            let Some(mut dial) = self.dials.remove(id) else {
+                continue;
+            };
+            self.timers.disarm(&mut dial.timer);
+            if let Some(own) = dial.peer.filter(|own| Some(*own) != peer) {
+                self.close_peer(own, Close::Flush);
+            }
+            for token in dial.tokens {
+                self.settle(Some(token), Settlement::Connected(app.clone()));
+            }
+        }
+    }
+}
+
+fn has_crossed(payload: &Payload) -> bool {
+    #[derive(Deserialize)]
+    struct Crossed {
+        crossed: bool,
+    }
+    payload
+        .decode::<Crossed>()
+        .is_ok_and(|payload| payload.crossed)
+}

@@ -1,0 +1,217 @@
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use hashbrown::{HashMap, HashSet};
+use nacp_proto::{AppId, Instance, MessageId, PeerInfo, RequestKind, Session};
+use smol_str::SmolStr;
+
+use crate::ids::LinkId;
+use crate::record::{Items, Record};
+use crate::timers::TimerHandle;
+use crate::{LinkState, PeerId, RunningId, StreamId, SubscriptionId, Token, Undelivered};
+
+/// Where a link is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    Online(PeerId),
+    Offline,
+}
+
+/// What a node remembers of one remote app that it is directly bound to.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) app: AppId,
+    pub(crate) place: Place,
+    pub(crate) info: PeerInfo,
+    /// Whether we dialled the peer that it is, or was last, bound to.
+    pub(crate) dialled: bool,
+    /// A plain link although its app is a gateway.
+    pub(crate) downgraded: bool,
+    /// Counts the first binds of the node: the smaller, the longer linked.
+    pub(crate) order: u64,
+    pub(crate) session: Sessions,
+    pub(crate) grace: TimerHandle,
+    /// The grace has ended while our own register was unanswered.
+    pub(crate) grace_over: bool,
+    pub(crate) acks: TimerHandle,
+    pub(crate) beat: Beat,
+    pub(crate) deferred: Deferred,
+    pub(crate) replay: Replay,
+    /// A register that waits for this link's peer to show whether it lives.
+    pub(crate) contender: Option<PeerId>,
+    pub(crate) leaving: Option<Leaving>,
+    /// Records of calls that were given up while on their way.
+    pub(crate) withdrawn: HashSet<MessageId>,
+    pub(crate) streams: HashMap<MessageId, StreamId>,
+    pub(crate) subscriptions: HashMap<(AppId, MessageId), SubscriptionId>,
+    pub(crate) running: HashMap<(AppId, MessageId), RunningId>,
+    /// Apps behind this gateway that something waits for.
+    pub(crate) remotes: HashMap<AppId, Remote>,
+    pub(crate) blocked: VecDeque<Record>,
+    /// Own records beyond the caps, under `Wait`.
+    pub(crate) excess: usize,
+    pub(crate) foreign: Foreign,
+    pub(crate) counts: LinkCounts,
+}
+
+impl Link {
+    pub(crate) const fn state(&self) -> LinkState {
+        match self.place {
+            Place::Online(_) => LinkState::Online,
+            Place::Offline => LinkState::Offline,
+        }
+    }
+
+    pub(crate) const fn peer(&self) -> Option<PeerId> {
+        match self.place {
+            Place::Online(peer) => Some(peer),
+            Place::Offline => None,
+        }
+    }
+
+    pub(crate) const fn is_native(&self) -> bool {
+        self.info.instance.is_some()
+    }
+
+    pub(crate) fn max_message_bytes(&self) -> u64 {
+        self.info.max_message_bytes.unwrap_or(u64::MAX)
+    }
+}
+
+/// The sessions that a link answers to.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions {
+    pub(crate) current: Option<Session>,
+    /// The session that this bind resumed, until our answer to the register is ACKed.
+    pub(crate) resumed: Option<Session>,
+    /// Our answer to the register, until it is ACKed.
+    pub(crate) answer: Option<MessageId>,
+}
+
+impl Sessions {
+    pub(crate) fn answers_to(&self, session: &Session) -> bool {
+        [self.current, self.resumed].contains(&Some(*session))
+    }
+
+    pub(crate) fn list(&self) -> Vec<Session> {
+        [self.current, self.resumed].into_iter().flatten().collect()
+    }
+}
+
+/// The heartbeat of one link.
+#[derive(Debug, Default)]
+pub(crate) struct Beat {
+    pub(crate) next: TimerHandle,
+    pub(crate) ack_limit: TimerHandle,
+    pub(crate) outstanding: Option<OutstandingBeat>,
+    /// A beat beside the rhythm, that only asks for a sign of life.
+    pub(crate) probe: Option<MessageId>,
+    pub(crate) round_trip: Option<std::time::Duration>,
+}
+
+#[derive(Debug)]
+pub(crate) struct OutstandingBeat {
+    pub(crate) id: MessageId,
+    pub(crate) sent_at: Instant,
+    /// It is accepted once the control lane has come so far.
+    pub(crate) control: u64,
+    pub(crate) acked: bool,
+}
+
+/// Limits that fell due while a large message kept coming in.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Deferred {
+    pub(crate) acks: bool,
+    pub(crate) beat: bool,
+    pub(crate) beat_ack: bool,
+}
+
+/// How a backlog goes out again.
+#[derive(Debug, Default)]
+pub(crate) struct Replay {
+    /// Records up to this place were in the backlog when the link was bound.
+    pub(crate) until: u64,
+    /// Disconnects in a row without an ACK of a replayable record.
+    pub(crate) row: u32,
+    /// One record at a time.
+    pub(crate) alone: bool,
+    /// Waits for room in ack-pending.
+    pub(crate) starving: bool,
+}
+
+/// Our own good-bye.
+#[derive(Debug)]
+pub(crate) struct Leaving {
+    pub(crate) tokens: Vec<Token>,
+    pub(crate) unregister: Option<MessageId>,
+    pub(crate) limit: TimerHandle,
+}
+
+/// What only a foreign peer needs.
+#[derive(Debug, Default)]
+pub(crate) struct Foreign {
+    /// A subscription that the peer still knows unless it has restarted.
+    pub(crate) sentinel: Option<MessageId>,
+    /// Relayed records wait for the ACK of our answer to its register.
+    pub(crate) holds_relayed: bool,
+    /// Highest place of a request that an earlier bind may have lost.
+    pub(crate) suspect_until: u64,
+}
+
+/// An app behind a gateway.
+#[derive(Debug, Default)]
+pub(crate) struct Remote {
+    /// Calls and streams that depend on it.
+    pub(crate) uses: usize,
+    /// Whether it has ever been asked for its instance.
+    pub(crate) asked: bool,
+    pub(crate) timer: TimerHandle,
+    pub(crate) outstanding: Option<MessageId>,
+    pub(crate) unanswered: u8,
+    pub(crate) instance: Option<Instance>,
+}
+
+/// Totals of one link.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct LinkCounts {
+    pub(crate) messages_in: u64,
+    pub(crate) messages_out: u64,
+    pub(crate) replayed: u64,
+}
+
+/// A request that a handler of ours runs.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) link: LinkId,
+    pub(crate) app: AppId,
+    pub(crate) id: MessageId,
+    pub(crate) kind: RequestKind,
+    /// Process items so far.
+    pub(crate) items: u64,
+    /// Why nobody waits for the answer any more.
+    pub(crate) cancelled: Option<Undelivered>,
+}
+
+/// A subscription that a remote app holds here.
+#[derive(Debug)]
+pub(crate) struct Subscription {
+    pub(crate) link: LinkId,
+    pub(crate) app: AppId,
+    pub(crate) id: MessageId,
+    pub(crate) pattern: SmolStr,
+    /// Hits so far.
+    pub(crate) items: u64,
+}
+
+/// A subscription of ours at a remote app.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    pub(crate) link: LinkId,
+    pub(crate) to: AppId,
+    pub(crate) pattern: SmolStr,
+    /// Changes when it is made again.
+    pub(crate) id: MessageId,
+    pub(crate) items: Items,
+    /// Whether its first subscribe has been answered: only then does its end concern the user.
+    pub(crate) live: bool,
+}

@@ -1,0 +1,490 @@
+//! Binding an app to a peer, and what survives it (specification, sections 4.4 and 11).
+
+use std::time::Instant;
+
+use nacp_proto::{AppId, Body, MessageId, Outcome, PeerInfo, Response, Session};
+use nacp_queue::Caps;
+use smol_str::SmolStr;
+
+use crate::ids::LinkId;
+use crate::lifecycle::{self, Step};
+use crate::link::{Beat, Foreign, Link, LinkCounts, Place, Replay, Sessions};
+use crate::node::Node;
+use crate::outgoing::Urgency;
+use crate::peer::Stage;
+use crate::record::{Call, Class, Record, Sentinel, Waiter};
+use crate::report::Reason;
+use crate::{Cause, DialId, Event, LinkChange, LinkState, PeerId, StreamId, Transmit, Undelivered};
+
+/// Disconnects in a row without an ACK after which a replay goes one record at a time.
+const CAUTIOUS_AFTER: u32 = 2;
+
+/// A register that went well.
+#[derive(Debug)]
+pub(crate) struct Binding {
+    pub(crate) peer: PeerId,
+    pub(crate) app: AppId,
+    pub(crate) info: PeerInfo,
+    pub(crate) session: Option<Session>,
+    pub(crate) resumed: bool,
+    pub(crate) proven: bool,
+    pub(crate) dialled: bool,
+}
+
+/// What is left to do once the answer to a register is on its way.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Bound {
+    pub(crate) link: LinkId,
+    peer: PeerId,
+    dial: Option<DialId>,
+    app: AppId,
+    is_first: bool,
+    streams: Vec<StreamId>,
+}
+
+impl Node {
+    /// Makes a link online, without sending anything yet.
+    pub(crate) fn bind(&mut self, binding: Binding) -> Bound {
+        let Binding {
+            peer,
+            app,
+            info,
+            session,
+            resumed,
+            proven,
+            dialled,
+        } = binding;
+        let known = self.by_app.get(&app).copied();
+        let mut streams = Vec::new();
+        if let (Some(link), false) = (known, resumed) {
+            let is_same = self
+                .links
+                .get(link)
+                .is_some_and(|link| info.instance.is_some() && link.info.instance == info.instance);
+            streams = self.lose_session(link, is_same, proven);
+        }
+        let dial = self.take_stage(peer);
+        let link = known.unwrap_or_else(|| self.insert_link(&app, &info));
+        if let Some(peer) = self.peers.get_mut(peer) {
+            peer.stage = Stage::Bound(link);
+        }
+        let replay_until = self.record_seq;
+        if let Some(bound) = self.links.get_mut(link) {
+            debug_assert!(
+                matches!(
+                    lifecycle::step(Some(bound.state()), Cause::Registered),
+                    Ok(Step::Move(_))
+                ) || known.is_none()
+            );
+            self.timers.disarm(&mut bound.grace);
+            bound.grace_over = false;
+            bound.place = Place::Online(peer);
+            bound.dialled = dialled;
+            let before = bound.session.current.filter(|_| resumed && !dialled);
+            bound.session = Sessions {
+                current: session,
+                resumed: before,
+                answer: None,
+            };
+            bound.replay.until = replay_until;
+            bound.replay.alone = self.config.poison_limit > 0 && bound.replay.row >= CAUTIOUS_AFTER;
+            bound.foreign.holds_relayed = !dialled && info.instance.is_none();
+            bound.info = info;
+        }
+        self.adopt(link);
+        self.received.pin(&app);
+        self.move_in(link);
+        self.announce_bound(link, resumed);
+        let native = self.links.get(link).is_some_and(Link::is_native);
+        self.transmit(Transmit::Registered { peer, native });
+        Bound {
+            link,
+            peer,
+            dial,
+            app,
+            is_first: known.is_none(),
+            streams,
+        }
+    }
+
+    /// The attempt that a peer belongs to; from here on the peer has an app.
+    fn take_stage(&mut self, peer: PeerId) -> Option<DialId> {
+        self.strangers = self.strangers.saturating_sub(1);
+        let known = self.peers.get_mut(peer)?;
+        self.timers.disarm(&mut known.timer);
+        match &known.stage {
+            Stage::Registering { dial, .. } => Some(*dial),
+            Stage::Fresh
+            | Stage::Deciding(_)
+            | Stage::Held(_)
+            | Stage::Bound(_)
+            | Stage::Leaving { .. } => None,
+        }
+    }
+
+    fn insert_link(&mut self, app: &AppId, info: &PeerInfo) -> LinkId {
+        self.binds += 1;
+        let link = Link {
+            app: app.clone(),
+            place: Place::Offline,
+            info: info.clone(),
+            dialled: false,
+            downgraded: false,
+            order: self.binds,
+            session: Sessions::default(),
+            grace: None,
+            grace_over: false,
+            acks: None,
+            beat: Beat::default(),
+            deferred: crate::link::Deferred::default(),
+            replay: Replay::default(),
+            contender: None,
+            leaving: None,
+            withdrawn: hashbrown::HashSet::new(),
+            streams: hashbrown::HashMap::new(),
+            subscriptions: hashbrown::HashMap::new(),
+            running: hashbrown::HashMap::new(),
+            remotes: hashbrown::HashMap::new(),
+            blocked: std::collections::VecDeque::new(),
+            excess: 0,
+            foreign: Foreign::default(),
+            counts: LinkCounts::default(),
+        };
+        let id = self.links.insert(link);
+        self.by_app.insert(app.clone(), id);
+        let (count, bytes) = (
+            self.config.link_queue_max_count,
+            self.config.link_queue_max_bytes,
+        );
+        if let Ok(caps) = Caps::new(count, bytes)
+            && caps != Caps::NONE
+        {
+            // The tables hold nothing of a new link, so nothing is evicted.
+            self.backlog
+                .set_destination_caps(&id, Some(caps))
+                .for_each(drop);
+            self.pending
+                .set_destination_caps(&id, Some(caps))
+                .for_each(drop);
+        }
+        id
+    }
+
+    fn announce_bound(&mut self, id: LinkId, resumed: bool) {
+        let Some(link) = self.links.get(id) else {
+            return;
+        };
+        let (app, is_gateway) = (link.app.clone(), link.info.is_gateway);
+        self.report_app(&app, Reason::Bound, Some(is_gateway), Some(resumed));
+        self.tell(Event::Link(LinkChange {
+            app,
+            state: LinkState::Online,
+            cause: Cause::Registered,
+            resumed: Some(resumed),
+            is_gateway,
+        }));
+    }
+
+    /// The answer is sent: now what waits may follow.
+    pub(crate) fn finish_bind(&mut self, now: Instant, bound: Bound) {
+        let Bound {
+            link,
+            peer,
+            dial,
+            app,
+            is_first,
+            streams,
+        } = bound;
+        self.finish_dials(&app, Some(peer), dial);
+        for stream in streams {
+            self.subscribe_again(now, stream);
+        }
+        if self.links.get(link).is_some_and(|link| !link.is_native()) {
+            self.check_sentinel(now, link, is_first);
+        }
+        self.start_beat(now, link);
+        self.resume_remote_beats(now, link);
+        self.pump(link);
+        self.handle_kept(now, peer);
+    }
+
+    pub(crate) fn register_answered(&mut self, link: LinkId, answer: MessageId) {
+        if let Some(link) = self.links.get_mut(link) {
+            link.session.answer = Some(answer);
+        }
+    }
+
+    /// The other side has our answer, and with it the new session.
+    pub(crate) fn register_answer_acked(&mut self, id: LinkId, answer: &MessageId) {
+        let Some(link) = self.links.get_mut(id) else {
+            return;
+        };
+        if link.session.answer.as_ref() != Some(answer) {
+            return;
+        }
+        link.session.answer = None;
+        link.session.resumed = None;
+        if std::mem::take(&mut link.foreign.holds_relayed) {
+            self.pump(id);
+        }
+    }
+
+    /// The other side has come back without what it knew. What must be subscribed again.
+    fn lose_session(&mut self, id: LinkId, is_same: bool, proven: bool) -> Vec<StreamId> {
+        let Some(link) = self.links.get(id) else {
+            return Vec::new();
+        };
+        let (app, is_gateway) = (link.app.clone(), link.info.is_gateway);
+        self.report_register_warning(&app, Reason::SessionLost);
+        // What concerns the apps behind a gateway is theirs, not the gateway's.
+        let only = is_gateway.then_some(&app);
+        self.end_served(id, only, Undelivered::SessionLost);
+        self.received.forget_source(&app);
+        let keeps = |record: &Record| may_go_to_another(record, is_same, proven);
+        self.sift_backlog(id, only, keeps);
+        self.reject_lost_calls(id, only, |_| true);
+        if let Some(link) = self.links.get_mut(id) {
+            link.foreign = Foreign::default();
+            link.replay.row = 0;
+        }
+        self.live_streams(id, only)
+    }
+
+    /// Ends what waits for a lost session, in backlog and among the blocked.
+    fn sift_backlog(&mut self, id: LinkId, only: Option<&AppId>, keeps: impl Fn(&Record) -> bool) {
+        let is_meant = |record: &Record| only.is_none_or(|app| record.to == *app);
+        let queued: Vec<Record> = self.backlog.drain(&id).collect();
+        let waiters = &self.waiters;
+        let has_waiter = |record: &Record| record.own_id().is_none_or(|id| waiters.contains(id));
+        let (kept, lost): (Vec<_>, Vec<_>) = queued
+            .into_iter()
+            .partition(|record| !is_meant(record) || (keeps(record) && has_waiter(record)));
+        // They have just been in the backlog, so they fit.
+        self.backlog.put_back(kept).for_each(drop);
+        let blocked = self
+            .links
+            .get_mut(id)
+            .map(|link| std::mem::take(&mut link.blocked))
+            .unwrap_or_default();
+        let (stays, goes): (Vec<_>, Vec<_>) = blocked
+            .into_iter()
+            .partition(|record| !is_meant(record) || keeps(record));
+        if let Some(link) = self.links.get_mut(id) {
+            link.blocked = stays.into();
+        }
+        for record in lost {
+            self.fail(record, Undelivered::SessionLost);
+        }
+        for record in goes {
+            self.fail_blocked(record, Undelivered::SessionLost);
+        }
+    }
+
+    /// Rejects the calls of a link that are not in its backlog: ACKed and not answered.
+    pub(crate) fn reject_lost_calls(
+        &mut self,
+        id: LinkId,
+        only: Option<&AppId>,
+        is_lost: impl Fn(&Waiter) -> bool,
+    ) {
+        let lost: Vec<MessageId> = self
+            .waiters
+            .iter(&id)
+            .map(|(waiter, _)| waiter)
+            .filter(|waiter| only.is_none_or(|app| waiter.to == *app) && is_lost(waiter))
+            .filter(|waiter| !self.is_queued(id, &waiter.id))
+            .map(|waiter| waiter.id.clone())
+            .collect();
+        for call in lost {
+            self.reject_call(&call, Undelivered::SessionLost);
+        }
+    }
+
+    fn is_queued(&self, link: LinkId, id: &MessageId) -> bool {
+        self.backlog.contains(&Self::own_key(id)) || self.is_on_its_way(link, id)
+    }
+
+    /// The user's subscriptions at an app that was answered once.
+    fn live_streams(&self, id: LinkId, only: Option<&AppId>) -> Vec<StreamId> {
+        let Some(link) = self.links.get(id) else {
+            return Vec::new();
+        };
+        let is_live = |stream: &StreamId| {
+            self.streams
+                .get(*stream)
+                .is_some_and(|stream| stream.live && only.is_none_or(|app| stream.to == *app))
+        };
+        let mut streams: Vec<StreamId> = link.streams.values().copied().filter(is_live).collect();
+        streams.sort_unstable();
+        streams
+    }
+
+    /// Makes a subscription again that the other side has forgotten; its user keeps the stream.
+    pub(crate) fn subscribe_again(&mut self, now: Instant, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(id) else {
+            return;
+        };
+        let (to, link, pattern) = (stream.to.clone(), stream.link, stream.pattern.clone());
+        let old = stream.id.clone();
+        // A resubscribe that was still under way is replaced.
+        if let Some(waiter) = self.take_waiter(&old) {
+            self.release_remote(waiter.link, &waiter.to);
+        }
+        let body = Body::Subscribe {
+            target_sub_name: pattern,
+        };
+        let message_id = self.fresh_id();
+        let message = self.message(now, message_id.clone(), to.clone(), body);
+        let Ok(record) = self.address(&message, Some(link), Class::Call(Call::Subscribe), None)
+        else {
+            return;
+        };
+        if let Some(stream) = self.streams.get_mut(id) {
+            stream.id = message_id.clone();
+            stream.items = crate::record::Items::default();
+        }
+        if let Some(link) = self.links.get_mut(link) {
+            link.streams.remove(&old);
+            link.streams.insert(message_id.clone(), id);
+        }
+        let limit = self.config.response_timeout;
+        let timer = self
+            .timers
+            .arm(now, limit, crate::timers::Timer::Call(message_id.clone()));
+        let call = Call::Subscribe;
+        let seq = record.seq;
+        self.wait_for(Waiter {
+            id: message_id,
+            link,
+            to: to.clone(),
+            call,
+            token: None,
+            seq,
+            timer,
+            items: None,
+        });
+        self.use_remote(now, link, &to);
+        // What fails here has ended the stream through its waiter.
+        let _ = self.admit(now, record, Urgency::Forced);
+    }
+
+    /// An app behind a gateway has answered as another instance.
+    pub(crate) fn lose_remote_session(&mut self, now: Instant, link: LinkId, app: &AppId) {
+        self.report_register_warning(app, Reason::SessionLost);
+        self.end_served(link, Some(app), Undelivered::SessionLost);
+        self.received.forget_source(app);
+        self.reject_lost_calls(link, Some(app), |_| true);
+        for stream in self.live_streams(link, Some(app)) {
+            self.subscribe_again(now, stream);
+        }
+    }
+
+    /// Asks a foreign peer for the subscription that it still knows unless it has restarted.
+    fn check_sentinel(&mut self, now: Instant, link: LinkId, is_first: bool) {
+        let seq = self.record_seq;
+        let Some(known) = self.links.get_mut(link) else {
+            return;
+        };
+        let sentinel = known.foreign.sentinel.take();
+        known.foreign.suspect_until = seq;
+        match sentinel {
+            Some(id) if !is_first => {
+                let body = Body::Unsubscribe { target_sub_id: id };
+                self.send_sentinel(now, link, Sentinel::Check, body);
+            }
+            Some(_) | None => self.set_sentinel(now, link),
+        }
+    }
+
+    fn set_sentinel(&mut self, now: Instant, link: LinkId) {
+        let name = SmolStr::from(format!("nacp:sentinel:{}", self.fresh_id()));
+        let body = Body::Subscribe {
+            target_sub_name: name,
+        };
+        self.send_sentinel(now, link, Sentinel::Set, body);
+    }
+
+    /// Sends ahead of the backlog, and outside of it: a sentinel is never queued.
+    fn send_sentinel(&mut self, now: Instant, link: LinkId, sentinel: Sentinel, body: Body) {
+        let Some((peer, to)) = self
+            .links
+            .get(link)
+            .and_then(|link| link.peer().map(|peer| (peer, link.app.clone())))
+        else {
+            return;
+        };
+        let call = Call::Sentinel(sentinel);
+        let id = self.fresh_id();
+        let message = self.message(now, id.clone(), to.clone(), body);
+        if let Ok(record) = self.address(&message, Some(link), Class::Call(call), None) {
+            let seq = record.seq;
+            self.wait_for(Waiter {
+                id,
+                link,
+                to,
+                call,
+                token: None,
+                seq,
+                timer: None,
+                items: None,
+            });
+            self.count_in(&record);
+            self.submit(peer, record);
+        }
+    }
+
+    pub(crate) fn sentinel_answered(
+        &mut self,
+        now: Instant,
+        waiter: &Waiter,
+        sentinel: Sentinel,
+        response: &Response,
+    ) {
+        match sentinel {
+            Sentinel::Set => {
+                let id = response.outcome.is_ok().then(|| waiter.id.clone());
+                if let Some(link) = self.links.get_mut(waiter.link) {
+                    link.foreign.sentinel = id;
+                }
+            }
+            Sentinel::Check => {
+                if let Outcome::NotOk { .. } = response.outcome {
+                    self.lose_foreign_session(now, waiter.link);
+                }
+                self.set_sentinel(now, waiter.link);
+            }
+        }
+    }
+
+    /// A foreign peer has restarted: what it acknowledged on earlier peers is lost.
+    fn lose_foreign_session(&mut self, now: Instant, id: LinkId) {
+        let Some(link) = self.links.get(id) else {
+            return;
+        };
+        let (app, until) = (link.app.clone(), link.foreign.suspect_until);
+        let only = link.info.is_gateway.then(|| app.clone());
+        self.report_register_warning(&app, Reason::SessionLost);
+        let was_before = |waiter: &Waiter| waiter.call == Call::Request && waiter.seq <= until;
+        self.reject_lost_calls(id, only.as_ref(), was_before);
+        for stream in self.live_streams(id, only.as_ref()) {
+            self.subscribe_again(now, stream);
+        }
+    }
+}
+
+/// Whether a record that was never ACKed may go to an app that lost the session.
+fn may_go_to_another(record: &Record, is_same: bool, proven: bool) -> bool {
+    let may = if is_same {
+        !record.was_accepted
+    } else {
+        proven
+    };
+    match record.class {
+        Class::Call(Call::Request | Call::Subscribe) | Class::Relayed { .. } => may,
+        Class::Call(Call::Unsubscribe | Call::Unregister | Call::Sentinel(_))
+        | Class::Response
+        | Class::Signal
+        | Class::Notify => false,
+    }
+}
