@@ -184,8 +184,8 @@ impl Outcome {
 }
 
 impl Body {
-    /// The user's payload, of a body that carries one.
-    pub(crate) const fn payload(&self) -> Option<&Payload> {
+    /// The user's payload: of a request, a response, a notify, or a normal signal.
+    pub const fn payload(&self) -> Option<&Payload> {
         match self {
             Self::Request { payload, .. }
             | Self::Notify { payload, .. }

@@ -121,7 +121,7 @@ impl<'de> Reader<'de> {
                 None if head.is_nothing() => visitor.visit_unit(),
                 None => match head.bool() {
                     Some(value) => visitor.visit_bool(value),
-                    None => Err(unexpected(head, &"a value with a meaning")),
+                    None => Err(unexpected(head, &"false, true, null or undefined")),
                 },
             },
         }
