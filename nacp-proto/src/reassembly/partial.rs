@@ -108,13 +108,14 @@ impl Partial {
 
     fn note_span(&mut self, offset: u32, len: u32) {
         let at = self.early.len() as u32 - len;
-        if let Some((&start, span)) = self.spans.range_mut(..offset).next_back() {
-            if start + span.len == offset && span.at + span.len == at {
+        match self.spans.range_mut(..offset).next_back() {
+            Some((&start, span)) if start + span.len == offset && span.at + span.len == at => {
                 span.len += len;
-                return;
+            }
+            _ => {
+                self.spans.insert(offset, Span { at, len });
             }
         }
-        self.spans.insert(offset, Span { at, len });
     }
 
     fn take_in_spans(&mut self) {
