@@ -13,31 +13,10 @@ use crate::dial::DialError;
 use crate::ids::LinkId;
 use crate::link::Place;
 use crate::node::Node;
-use crate::peer::{Applicant, Peer, Stage};
-use crate::report::{MessageReport, Reason, Report};
+use crate::peer::{Applicant, Stage};
+use crate::report::{MessageReport, Reason};
 use crate::session::Binding;
-use crate::timers::Timer;
-use crate::{Authorize, Cause, Close, DialId, Event, PeerId, Transmit};
-
-/// What is known of a connection beside its bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[expect(clippy::exhaustive_enums, reason = "it is or it is not")]
-pub enum Trust {
-    /// Anyone may be at its other end.
-    Unproven,
-    /// It is loopback, or carries a verified certificate.
-    Proven,
-}
-
-/// How a connection came to be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "a connection has two ends")]
-pub enum Origin {
-    /// The other side dialled.
-    Accepted,
-    /// We dialled, for this attempt.
-    Dialled(DialId),
-}
+use crate::{Authorize, Close, Event, PeerId, Trust};
 
 /// A policy's answer to a register (specification, section 10).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -53,114 +32,10 @@ pub enum Verdict {
     AdmitAnew,
 }
 
-const APP_ID_IN_USE: &str = "appId-in-use";
+pub(crate) const APP_ID_IN_USE: &str = "appId-in-use";
 const MULTI_GATEWAY: &str = "multi-gateway";
 
 impl Node {
-    /// A connection has been made. One over a limit is closed at once.
-    pub fn handle_connected(&mut self, now: Instant, origin: Origin, trust: Trust) -> PeerId {
-        let is_over = self.peers.len() >= self.config.max_peers
-            || (origin == Origin::Accepted && self.strangers >= self.config.max_unregistered_peers);
-        let id = self.peers.insert(Peer::new(Stage::Fresh, trust));
-        self.strangers += 1;
-        self.report_peer(|| Report::PeerConnect { peer: id });
-        if is_over || self.is_ended() || (origin == Origin::Accepted && !self.is_running()) {
-            if is_over {
-                self.report_peer_error(id, Reason::LimitReached.as_str());
-            }
-            if let Origin::Dialled(dial) = origin {
-                self.fail_dial(now, dial, DialError::TransportClosed);
-            }
-            self.close_peer(id, Close::Abort);
-            return id;
-        }
-        match origin {
-            Origin::Accepted => {
-                let timer =
-                    self.timers
-                        .arm(now, self.config.handshake_timeout, Timer::Handshake(id));
-                if let Some(peer) = self.peers.get_mut(id) {
-                    peer.timer = timer;
-                }
-            }
-            Origin::Dialled(dial) => self.send_register(now, id, dial),
-        }
-        id
-    }
-
-    /// A connection has ended, by either side; `fault` is the transport's reason if it closed it for one.
-    pub fn handle_disconnected(&mut self, now: Instant, peer: PeerId, fault: Option<&'static str>) {
-        if let Some(reason) = fault {
-            self.report_peer_error(peer, reason);
-        }
-        self.report_peer(|| Report::PeerDisconnect { peer });
-        if self.peers.contains_key(peer) {
-            self.peer_ended(now, peer, Cause::Disconnected);
-        }
-        self.settle_room();
-    }
-
-    /// Closes a peer for a reason of ours, with all that follows for its app.
-    pub(crate) fn lose_peer(&mut self, now: Instant, peer: PeerId, cause: Cause, how: Close) {
-        self.transmit(Transmit::Close { peer, how });
-        self.peer_ended(now, peer, cause);
-    }
-
-    /// What the end of a peer means for its app.
-    fn peer_ended(&mut self, now: Instant, id: PeerId, cause: Cause) {
-        let Some(mut peer) = self.forget_peer(id) else {
-            return;
-        };
-        match &peer.stage {
-            Stage::Fresh => {}
-            Stage::Registering { dial, .. } => {
-                self.fail_dial(now, *dial, DialError::TransportClosed)
-            }
-            Stage::Deciding(_) => {}
-            Stage::Held(applicant) => self.forget_contender(&applicant.app, id),
-            Stage::Bound(link) => {
-                let link = *link;
-                self.go_offline(now, link, peer, cause);
-            }
-            Stage::Leaving { link, .. } => {
-                let link = *link;
-                self.put_back(link, peer.take_back());
-                self.drop_link(now, link, Cause::Unregistered);
-            }
-        }
-    }
-
-    fn forget_contender(&mut self, app: &AppId, peer: PeerId) {
-        let link = self.by_app.get(app).and_then(|id| self.links.get_mut(*id));
-        if let Some(link) = link.filter(|link| link.contender == Some(peer)) {
-            link.contender = None;
-        }
-    }
-
-    /// Takes a peer out of the books.
-    pub(crate) fn forget_peer(&mut self, id: PeerId) -> Option<Peer> {
-        let mut peer = self.peers.remove(id)?;
-        self.timers.disarm(&mut peer.timer);
-        match peer.stage {
-            Stage::Fresh | Stage::Registering { .. } | Stage::Deciding(_) | Stage::Held(_) => {
-                self.strangers -= 1
-            }
-            Stage::Bound(_) | Stage::Leaving { .. } => {}
-        }
-        Some(peer)
-    }
-
-    pub(crate) fn close_peer(&mut self, id: PeerId, how: Close) {
-        if self.forget_peer(id).is_some() {
-            self.transmit(Transmit::Close { peer: id, how });
-        }
-    }
-
-    pub(crate) fn handshake_timed_out(&mut self, now: Instant, peer: PeerId) {
-        self.report_peer_error(peer, "handshake-timeout");
-        self.lose_peer(now, peer, Cause::Disconnected, Close::Abort);
-    }
-
     /// The first register of an accepted peer.
     pub(crate) fn handle_register(&mut self, now: Instant, peer: PeerId, decoded: Decoded) {
         let envelope = decoded.envelope();
@@ -266,7 +141,7 @@ impl Node {
     }
 
     /// Admitted: is its name free, and the gateway's place?
-    fn decide(&mut self, now: Instant, peer: PeerId, applicant: Applicant) {
+    pub(crate) fn decide(&mut self, now: Instant, peer: PeerId, applicant: Applicant) {
         if applicant.app == self.config.app_id {
             return self.refuse_applicant(now, peer, &applicant, APP_ID_IN_USE, Payload::empty());
         }
@@ -306,103 +181,6 @@ impl Node {
         dial.and_then(|dial| dial.peer).is_some()
     }
 
-    /// The app is online through another peer.
-    fn contend(
-        &mut self,
-        now: Instant,
-        peer: PeerId,
-        mut applicant: Applicant,
-        bound: (LinkId, PeerId),
-    ) {
-        let (id, old) = bound;
-        let Some(link) = self.links.get_mut(id) else {
-            return;
-        };
-        if applicant
-            .register
-            .holds
-            .iter()
-            .any(|session| link.session.answers_to(session))
-        {
-            self.lose_peer(now, old, Cause::TakenOver, Close::Abort);
-            return self.accept(now, peer, applicant);
-        }
-        if self.config.takeover_probe.is_zero() || link.contender.is_some() {
-            return self.refuse_applicant(now, peer, &applicant, APP_ID_IN_USE, Payload::empty());
-        }
-        link.contender = Some(peer);
-        self.acknowledge_applicant(now, peer, &mut applicant);
-        self.report_register_warning(&applicant.app, Reason::TakeoverProbe);
-        let timer = self
-            .timers
-            .arm(now, self.config.takeover_probe, Timer::Takeover(peer));
-        if let Some(known) = self.peers.get_mut(peer) {
-            self.timers.disarm(&mut known.timer);
-            known.timer = timer;
-            known.stage = Stage::Held(Box::new(applicant));
-        }
-        self.probe(now, id, old);
-    }
-
-    /// The old peer has stayed silent: the new one takes over.
-    pub(crate) fn takeover_timed_out(&mut self, now: Instant, peer: PeerId) {
-        let Some(app) = self.held_app(peer) else {
-            return;
-        };
-        let old = self
-            .by_app
-            .get(&app)
-            .and_then(|link| self.links.get(*link))
-            .and_then(|link| link.peer());
-        match old {
-            Some(old) => self.lose_peer(now, old, Cause::TakenOver, Close::Abort),
-            None => self.accept_held(now, peer),
-        }
-    }
-
-    fn held_app(&self, peer: PeerId) -> Option<AppId> {
-        match self.peers.get(peer).map(|peer| &peer.stage) {
-            Some(Stage::Held(applicant)) => Some(applicant.app.clone()),
-            Some(_) | None => None,
-        }
-    }
-
-    /// Nothing stands in the way of a held register any more.
-    pub(crate) fn accept_held(&mut self, now: Instant, peer: PeerId) {
-        if let Some(applicant) = self.take_held(peer) {
-            self.decide(now, peer, applicant);
-        }
-    }
-
-    fn take_held(&mut self, peer: PeerId) -> Option<Applicant> {
-        let known = self.peers.get_mut(peer)?;
-        self.timers.disarm(&mut known.timer);
-        match std::mem::replace(&mut known.stage, Stage::Fresh) {
-            Stage::Held(applicant) => {
-                self.forget_contender(&applicant.app, peer);
-                Some(*applicant)
-            }
-            other => {
-                known.stage = other;
-                None
-            }
-        }
-    }
-
-    /// The old peer lives: whoever waits for its place is refused.
-    pub(crate) fn refuse_contender(&mut self, now: Instant, link: LinkId) {
-        let Some(peer) = self
-            .links
-            .get_mut(link)
-            .and_then(|link| link.contender.take())
-        else {
-            return;
-        };
-        if let Some(applicant) = self.take_held(peer) {
-            self.refuse_applicant(now, peer, &applicant, APP_ID_IN_USE, Payload::empty());
-        }
-    }
-
     /// Another register of the same app on the same peer, while the first one waits.
     pub(crate) fn join_register(&mut self, now: Instant, peer: PeerId, decoded: Decoded) {
         let id = decoded.envelope().id.clone();
@@ -427,14 +205,19 @@ impl Node {
         self.acknowledge(now, peer, &to, &id);
     }
 
-    fn acknowledge_applicant(&mut self, now: Instant, peer: PeerId, applicant: &mut Applicant) {
+    pub(crate) fn acknowledge_applicant(
+        &mut self,
+        now: Instant,
+        peer: PeerId,
+        applicant: &mut Applicant,
+    ) {
         for id in applicant.ids.iter().skip(applicant.acked) {
             self.acknowledge(now, peer, &applicant.app, id);
         }
         applicant.acked = applicant.ids.len();
     }
 
-    fn refuse_applicant(
+    pub(crate) fn refuse_applicant(
         &mut self,
         now: Instant,
         peer: PeerId,
@@ -480,7 +263,7 @@ impl Node {
     }
 
     /// Binds the app, answers its register, and sends what waits for it.
-    fn accept(&mut self, now: Instant, peer: PeerId, mut applicant: Applicant) {
+    pub(crate) fn accept(&mut self, now: Instant, peer: PeerId, mut applicant: Applicant) {
         let resumed = self.can_resume(&applicant);
         let session = applicant
             .register

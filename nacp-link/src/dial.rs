@@ -9,7 +9,7 @@ use serde::Deserialize;
 use smol_str::SmolStr;
 use thiserror::Error;
 
-use crate::accept::Trust;
+use crate::connection::Trust;
 use crate::node::Node;
 use crate::peer::Stage;
 use crate::session::Binding;

@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use nacp_proto::{AppId, Body, Message, Payload, Response};
 
+use crate::admission::Urgency;
 use crate::dial::DialError;
 use crate::ids::LinkId;
 use crate::incoming::Source;
 use crate::link::{Leaving, Place};
 use crate::node::{Node, Phase};
-use crate::outgoing::Urgency;
 use crate::peer::Stage;
 use crate::record::{Call, Class, Waiter};
 use crate::timers::Timer;
@@ -109,14 +109,12 @@ impl Node {
         }
         let call = Call::Unregister;
         if let Ok(record) = self.address(&message, Some(id), Class::Call(call), None) {
-            let seq = record.seq;
             self.wait_for(Waiter {
                 id: message_id,
                 link: id,
                 to,
                 call,
                 token: None,
-                seq,
                 timer: None,
                 items: None,
             });
@@ -138,12 +136,10 @@ impl Node {
             Phase::Ended => return self.settle_delivered(token),
             Phase::Terminating { tokens, .. } => return tokens.extend(token),
             Phase::Running => {
-                let limit = self
-                    .timers
+                self.timers
                     .arm(now, self.config.terminate_timeout, Timer::Terminate);
                 self.phase = Phase::Terminating {
                     tokens: token.into_iter().collect(),
-                    limit,
                 };
             }
         }
@@ -161,18 +157,13 @@ impl Node {
     /// Ends the node at once: every waiter settles `terminated`, every peer is closed.
     pub fn terminate_now(&mut self, now: Instant) {
         if self.is_running() {
-            self.phase = Phase::Terminating {
-                tokens: Vec::new(),
-                limit: None,
-            };
+            self.phase = Phase::Terminating { tokens: Vec::new() };
         }
         self.finish_termination(now);
     }
 
     pub(crate) fn finish_termination(&mut self, now: Instant) {
-        let Phase::Terminating { tokens, limit: _ } =
-            std::mem::replace(&mut self.phase, Phase::Ended)
-        else {
+        let Phase::Terminating { tokens } = std::mem::replace(&mut self.phase, Phase::Ended) else {
             return;
         };
         self.fail_all_dials(now);

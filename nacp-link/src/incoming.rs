@@ -13,6 +13,9 @@ use crate::peer::{Inbound, Stage};
 use crate::report::{MessageReport, Reason, Subject};
 use crate::{Cause, Close, Content, Lane, PeerId, Transmit};
 
+/// A message as large as this may have kept others waiting while it came in.
+const LARGE_MESSAGE_BYTES: u64 = 64 << 10;
+
 /// Where a message came from: the peer, and the link that holds its source's tables.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Source {
@@ -28,7 +31,7 @@ impl Node {
         let Some(known) = self.peers.get_mut(peer) else {
             return;
         };
-        if !known.growth.is_empty() {
+        if !known.growth.is_empty() && inbound.bytes.len() as u64 >= LARGE_MESSAGE_BYTES {
             known.growth.clear();
             self.judge_deferred(now, peer);
         }
@@ -47,21 +50,20 @@ impl Node {
 
     /// Handles what was kept beside a register, now that it is answered.
     pub(crate) fn handle_kept(&mut self, now: Instant, peer: PeerId) {
-        loop {
-            let Some(known) = self
-                .peers
-                .get_mut(peer)
-                .filter(|peer| peer.bound_link().is_some())
-            else {
-                break;
-            };
-            let Some(inbound) = known.kept.pop_front() else {
-                break;
-            };
-            known.kept_bytes = known.kept_bytes.saturating_sub(inbound.bytes.len() as u64);
+        while let Some(inbound) = self.take_kept(peer) {
             self.sort(now, peer, inbound);
         }
         self.turn_reading(peer);
+    }
+
+    fn take_kept(&mut self, id: PeerId) -> Option<Inbound> {
+        let peer = self
+            .peers
+            .get_mut(id)
+            .filter(|peer| peer.bound_link().is_some())?;
+        let inbound = peer.kept.pop_front()?;
+        peer.kept_bytes = peer.kept_bytes.saturating_sub(inbound.bytes.len() as u64);
+        Some(inbound)
     }
 
     /// The source check: who may speak on this peer.
@@ -213,7 +215,7 @@ impl Node {
             ..
         }) = &decoded
         {
-            return self.handle_ack(now, source, (from, parent_id), &decoded);
+            return self.handle_ack(source, (from, parent_id), &decoded);
         }
         if message_type.is_none_or(MessageType::is_reliable) {
             let envelope = decoded.envelope();
@@ -336,7 +338,6 @@ impl Node {
 
     fn handle_ack(
         &mut self,
-        now: Instant,
         source: Source,
         (from, parent_id): (&AppId, &MessageId),
         decoded: &Decoded,

@@ -2,9 +2,12 @@
 #![warn(missing_docs)]
 
 mod accept;
+mod admission;
+mod answers;
 mod beat;
 mod calls;
 mod config;
+mod connection;
 mod dial;
 mod ending;
 mod event;
@@ -14,24 +17,31 @@ mod incoming;
 mod lifecycle;
 mod link;
 mod load;
+mod moving;
 mod node;
 mod offline;
-mod outgoing;
 mod peer;
 mod record;
 mod relay;
+mod remote;
 mod report;
 mod reporting;
+mod sentinel;
 mod served;
 mod session;
 mod snapshot;
+mod submission;
+mod subscribed;
+mod subscribing;
+mod takeover;
 mod timers;
 mod transmit;
 mod undelivered;
 
-pub use accept::{Origin, Trust, Verdict};
+pub use accept::Verdict;
 pub use calls::Request;
 pub use config::{Admittance, Config, ConfigError, OverflowPolicy};
+pub use connection::{Origin, Trust};
 pub use dial::{Connect, DialError};
 pub use event::{
     Answered, Authorize, Cause, Event, LinkChange, LinkState, Requested, Settlement, StreamEnd,

@@ -154,8 +154,8 @@ pub(crate) struct Foreign {
     pub(crate) sentinel: Option<MessageId>,
     /// Relayed records wait for the ACK of our answer to its register.
     pub(crate) holds_relayed: bool,
-    /// Highest place of a request that an earlier bind may have lost.
-    pub(crate) suspect_until: u64,
+    /// Requests that are lost if the peer has restarted.
+    pub(crate) suspects: Vec<MessageId>,
 }
 
 /// An app behind a gateway.

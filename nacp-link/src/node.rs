@@ -15,7 +15,7 @@ use crate::load::Load;
 use crate::peer::Peer;
 use crate::record::{Key, Record, Waiter};
 use crate::snapshot::Totals;
-use crate::timers::{Timer, TimerHandle, Timers};
+use crate::timers::{Timer, Timers};
 use crate::{
     Config, ConfigError, DialId, Event, Interest, OverflowPolicy, PeerId, RunningId, Settlement,
     StreamId, SubscriptionId, Token, Transmit, Undelivered,
@@ -87,7 +87,6 @@ pub(crate) enum Phase {
     /// Waits for the answers to its good-byes.
     Terminating {
         tokens: Vec<Token>,
-        limit: TimerHandle,
     },
     Ended,
 }

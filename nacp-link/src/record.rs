@@ -65,6 +65,8 @@ pub(crate) struct Record {
     pub(crate) strikes: u32,
     /// Whether a provider has ever accepted it.
     pub(crate) was_accepted: bool,
+    /// Whether it was admitted beyond the caps of `Wait`.
+    pub(crate) is_excess: bool,
 }
 
 impl Record {
@@ -123,8 +125,6 @@ pub(crate) struct Waiter {
     pub(crate) to: AppId,
     pub(crate) call: Call,
     pub(crate) token: Option<Token>,
-    /// The place of its record.
-    pub(crate) seq: u64,
     pub(crate) timer: TimerHandle,
     /// The process stream of an event request.
     pub(crate) items: Option<Items>,

@@ -2,18 +2,17 @@
 
 use std::time::Instant;
 
-use nacp_proto::{AppId, Body, MessageId, Outcome, PeerInfo, Response, Session};
+use nacp_proto::{AppId, Body, MessageId, PeerInfo, Session};
 use nacp_queue::Caps;
-use smol_str::SmolStr;
 
+use crate::admission::Urgency;
 use crate::ids::LinkId;
 use crate::lifecycle::{self, Step};
 use crate::link::{Beat, Foreign, Link, LinkCounts, Place, Replay, Sessions};
 use crate::node::Node;
-use crate::outgoing::Urgency;
 use crate::peer::Stage;
-use crate::record::{Call, Class, Record, Sentinel, Waiter};
-use crate::report::Reason;
+use crate::record::{Call, Class, Record, Waiter};
+use crate::report::{MessageReport, Reason};
 use crate::{Cause, DialId, Event, LinkChange, LinkState, PeerId, StreamId, Transmit, Undelivered};
 
 /// Disconnects in a row without an ACK after which a replay goes one record at a time.
@@ -95,6 +94,7 @@ impl Node {
         self.adopt(link);
         self.received.pin(&app);
         self.move_in(link);
+        self.sift_too_large(link);
         self.announce_bound(link, resumed);
         let native = self.links.get(link).is_some_and(Link::is_native);
         self.transmit(Transmit::Registered { peer, native });
@@ -243,7 +243,7 @@ impl Node {
         self.received.forget_source(&app);
         let keeps = |record: &Record| may_go_to_another(record, is_same, proven);
         self.sift_backlog(id, only, keeps);
-        self.reject_lost_calls(id, only, |_| true);
+        self.reject_lost_calls(id, only);
         if let Some(link) = self.links.get_mut(id) {
             link.foreign = Foreign::default();
             link.replay.row = 0;
@@ -281,18 +281,33 @@ impl Node {
         }
     }
 
+    /// Settles what the other side no longer takes.
+    fn sift_too_large(&mut self, id: LinkId) {
+        let limit = self
+            .links
+            .get(id)
+            .map_or(u64::MAX, |link| link.max_message_bytes());
+        if self.backlog.iter(&id).all(|record| record.bytes <= limit) {
+            return;
+        }
+        let queued: Vec<Record> = self.backlog.drain(&id).collect();
+        let (kept, lost): (Vec<_>, Vec<_>) =
+            queued.into_iter().partition(|record| record.bytes <= limit);
+        // They have just been in the backlog, so they fit.
+        self.backlog.put_back(kept).for_each(drop);
+        for record in lost {
+            self.report_record(MessageReport::RouteError, &record, Reason::TooLarge);
+            self.fail(record, Undelivered::TooLarge);
+        }
+    }
+
     /// Rejects the calls of a link that are not in its backlog: ACKed and not answered.
-    pub(crate) fn reject_lost_calls(
-        &mut self,
-        id: LinkId,
-        only: Option<&AppId>,
-        is_lost: impl Fn(&Waiter) -> bool,
-    ) {
+    pub(crate) fn reject_lost_calls(&mut self, id: LinkId, only: Option<&AppId>) {
         let lost: Vec<MessageId> = self
             .waiters
             .iter(&id)
             .map(|(waiter, _)| waiter)
-            .filter(|waiter| only.is_none_or(|app| waiter.to == *app) && is_lost(waiter))
+            .filter(|waiter| only.is_none_or(|app| waiter.to == *app))
             .filter(|waiter| !self.is_queued(id, &waiter.id))
             .map(|waiter| waiter.id.clone())
             .collect();
@@ -301,12 +316,12 @@ impl Node {
         }
     }
 
-    fn is_queued(&self, link: LinkId, id: &MessageId) -> bool {
+    pub(crate) fn is_queued(&self, link: LinkId, id: &MessageId) -> bool {
         self.backlog.contains(&Self::own_key(id)) || self.is_on_its_way(link, id)
     }
 
     /// The user's subscriptions at an app that was answered once.
-    fn live_streams(&self, id: LinkId, only: Option<&AppId>) -> Vec<StreamId> {
+    pub(crate) fn live_streams(&self, id: LinkId, only: Option<&AppId>) -> Vec<StreamId> {
         let Some(link) = self.links.get(id) else {
             return Vec::new();
         };
@@ -353,14 +368,12 @@ impl Node {
             .timers
             .arm(now, limit, crate::timers::Timer::Call(message_id.clone()));
         let call = Call::Subscribe;
-        let seq = record.seq;
         self.wait_for(Waiter {
             id: message_id,
             link,
             to: to.clone(),
             call,
             token: None,
-            seq,
             timer,
             items: None,
         });
@@ -374,100 +387,8 @@ impl Node {
         self.report_register_warning(app, Reason::SessionLost);
         self.end_served(link, Some(app), Undelivered::SessionLost);
         self.received.forget_source(app);
-        self.reject_lost_calls(link, Some(app), |_| true);
+        self.reject_lost_calls(link, Some(app));
         for stream in self.live_streams(link, Some(app)) {
-            self.subscribe_again(now, stream);
-        }
-    }
-
-    /// Asks a foreign peer for the subscription that it still knows unless it has restarted.
-    fn check_sentinel(&mut self, now: Instant, link: LinkId, is_first: bool) {
-        let seq = self.record_seq;
-        let Some(known) = self.links.get_mut(link) else {
-            return;
-        };
-        let sentinel = known.foreign.sentinel.take();
-        known.foreign.suspect_until = seq;
-        match sentinel {
-            Some(id) if !is_first => {
-                let body = Body::Unsubscribe { target_sub_id: id };
-                self.send_sentinel(now, link, Sentinel::Check, body);
-            }
-            Some(_) | None => self.set_sentinel(now, link),
-        }
-    }
-
-    fn set_sentinel(&mut self, now: Instant, link: LinkId) {
-        let name = SmolStr::from(format!("nacp:sentinel:{}", self.fresh_id()));
-        let body = Body::Subscribe {
-            target_sub_name: name,
-        };
-        self.send_sentinel(now, link, Sentinel::Set, body);
-    }
-
-    /// Sends ahead of the backlog, and outside of it: a sentinel is never queued.
-    fn send_sentinel(&mut self, now: Instant, link: LinkId, sentinel: Sentinel, body: Body) {
-        let Some((peer, to)) = self
-            .links
-            .get(link)
-            .and_then(|link| link.peer().map(|peer| (peer, link.app.clone())))
-        else {
-            return;
-        };
-        let call = Call::Sentinel(sentinel);
-        let id = self.fresh_id();
-        let message = self.message(now, id.clone(), to.clone(), body);
-        if let Ok(record) = self.address(&message, Some(link), Class::Call(call), None) {
-            let seq = record.seq;
-            self.wait_for(Waiter {
-                id,
-                link,
-                to,
-                call,
-                token: None,
-                seq,
-                timer: None,
-                items: None,
-            });
-            self.count_in(&record);
-            self.submit(peer, record);
-        }
-    }
-
-    pub(crate) fn sentinel_answered(
-        &mut self,
-        now: Instant,
-        waiter: &Waiter,
-        sentinel: Sentinel,
-        response: &Response,
-    ) {
-        match sentinel {
-            Sentinel::Set => {
-                let id = response.outcome.is_ok().then(|| waiter.id.clone());
-                if let Some(link) = self.links.get_mut(waiter.link) {
-                    link.foreign.sentinel = id;
-                }
-            }
-            Sentinel::Check => {
-                if let Outcome::NotOk { .. } = response.outcome {
-                    self.lose_foreign_session(now, waiter.link);
-                }
-                self.set_sentinel(now, waiter.link);
-            }
-        }
-    }
-
-    /// A foreign peer has restarted: what it acknowledged on earlier peers is lost.
-    fn lose_foreign_session(&mut self, now: Instant, id: LinkId) {
-        let Some(link) = self.links.get(id) else {
-            return;
-        };
-        let (app, until) = (link.app.clone(), link.foreign.suspect_until);
-        let only = link.info.is_gateway.then(|| app.clone());
-        self.report_register_warning(&app, Reason::SessionLost);
-        let was_before = |waiter: &Waiter| waiter.call == Call::Request && waiter.seq <= until;
-        self.reject_lost_calls(id, only.as_ref(), was_before);
-        for stream in self.live_streams(id, only.as_ref()) {
             self.subscribe_again(now, stream);
         }
     }

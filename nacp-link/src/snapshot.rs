@@ -196,7 +196,7 @@ impl Node {
             },
             blocked: self.links.values().map(|link| link.blocked.len()).sum(),
             calls: self.waiters.len(),
-            running: self.running.len(),
+            running: self.links.values().map(|link| link.running.len()).sum(),
             subscriptions: self.subscriptions.len(),
             streams: self.streams.len(),
             timers: self.timers.len(),

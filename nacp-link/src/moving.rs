@@ -1,0 +1,111 @@
+//! An app that was reached through a gateway is bound directly (specification, section 5).
+
+use nacp_proto::AppId;
+
+use crate::ids::LinkId;
+use crate::link::Link;
+use crate::node::Node;
+use crate::record::{Class, Record};
+
+impl Node {
+    /// An app that was reached through a gateway is bound directly: what waits for it moves along.
+    pub(crate) fn move_in(&mut self, id: LinkId) {
+        let Some(app) = self.links.get(id).map(|link| link.app.clone()) else {
+            return;
+        };
+        let behind: Vec<LinkId> = self
+            .links
+            .iter()
+            .filter(|(other, link)| *other != id && link.info.is_gateway)
+            .map(|(other, _)| other)
+            .collect();
+        for gateway in behind {
+            self.move_records(gateway, id, &app);
+            self.move_waiters(gateway, id, &app);
+            self.move_tables(gateway, id, &app);
+        }
+    }
+
+    fn move_records(&mut self, gateway: LinkId, id: LinkId, app: &AppId) {
+        let is_meant =
+            |record: &Record| record.to == *app && !matches!(record.class, Class::Relayed { .. });
+        let (mut moved, pending): (Vec<_>, Vec<_>) = self
+            .pending
+            .drain(&gateway)
+            .partition(|(record, _)| is_meant(record));
+        for (record, deadline) in pending {
+            // They have just been there, so they fit.
+            let _ = self.pending.insert(record, deadline);
+        }
+        let peer = self.links.get(gateway).and_then(Link::peer);
+        while let Some(record) = peer
+            .and_then(|peer| self.peers.get_mut(peer))
+            .and_then(|peer| peer.take_submitted(is_meant))
+        {
+            if record.is_acknowledged() {
+                self.submitted.remove(record.bytes);
+            }
+            moved.push((record, None));
+        }
+        let (queued, stays): (Vec<_>, Vec<_>) = self.backlog.drain(&gateway).partition(is_meant);
+        self.backlog.put_back(stays).for_each(drop);
+        let mut records: Vec<Record> = moved
+            .into_iter()
+            .map(|(record, _)| record)
+            .chain(queued)
+            .collect();
+        records.sort_by_key(|record| record.seq);
+        for record in &mut records {
+            record.link = id;
+            record.tries = 0;
+        }
+        self.put_at_head(records);
+    }
+
+    fn move_waiters(&mut self, gateway: LinkId, id: LinkId, app: &AppId) {
+        let (moved, stays): (Vec<_>, Vec<_>) = self
+            .waiters
+            .drain(&gateway)
+            .partition(|(waiter, _)| waiter.to == *app);
+        for (mut waiter, _) in moved {
+            waiter.link = id;
+            self.wait_for(waiter);
+        }
+        for (waiter, _) in stays {
+            self.wait_for(waiter);
+        }
+    }
+
+    fn move_tables(&mut self, gateway: LinkId, id: LinkId, app: &AppId) {
+        let Some([from, to]) = self.links.get_disjoint_mut([gateway, id]) else {
+            return;
+        };
+        if let Some(mut remote) = from.remotes.remove(app) {
+            self.timers.disarm(&mut remote.timer);
+        }
+        to.subscriptions
+            .extend(from.subscriptions.extract_if(|key, _| key.0 == *app));
+        to.running
+            .extend(from.running.extract_if(|key, _| key.0 == *app));
+        let streams = &self.streams;
+        let is_meant =
+            |id: &crate::StreamId| streams.get(*id).is_some_and(|stream| stream.to == *app);
+        to.streams
+            .extend(from.streams.extract_if(|_, stream| is_meant(stream)));
+        for subscription in to.subscriptions.values() {
+            if let Some(subscription) = self.subscriptions.get_mut(*subscription) {
+                subscription.link = id;
+            }
+        }
+        for running in to.running.values() {
+            if let Some(running) = self.running.get_mut(*running) {
+                running.link = id;
+            }
+        }
+        for stream in to.streams.values() {
+            if let Some(stream) = self.streams.get_mut(*stream) {
+                stream.link = id;
+            }
+        }
+    }
+}

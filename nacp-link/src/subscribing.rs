@@ -1,0 +1,145 @@
+//! Subscriptions of this node at other apps.
+
+use std::time::Instant;
+
+use nacp_proto::{AppId, Body, MessageId, Outcome, Response};
+use smol_str::SmolStr;
+
+use crate::admission::Urgency;
+use crate::calls::CallOptions;
+use crate::ids::LinkId;
+use crate::link::Stream;
+use crate::node::Node;
+use crate::record::{Call, Items, Waiter};
+use crate::{Event, Settlement, StreamEnd, StreamId, Token, Undelivered};
+
+impl Node {
+    /// Listens on another app's bus. The token settles with the answer; hits come as
+    /// [`Event::Notified`]. Returns the subscription, or `None` if the call settled at once.
+    pub fn subscribe(
+        &mut self,
+        now: Instant,
+        to: &AppId,
+        pattern: SmolStr,
+        token: Option<Token>,
+    ) -> Option<StreamId> {
+        let body = Body::Subscribe {
+            target_sub_name: pattern.clone(),
+        };
+        let limit = Some(self.config.response_timeout);
+        let options = CallOptions {
+            token,
+            limit,
+            items: None,
+            urgency: Urgency::Waits,
+        };
+        let id = self.call(now, to, Call::Subscribe, body, options)?;
+        let link = self.waiters.get(&id).map(|waiter| waiter.link);
+        let stream = link.map(|link| {
+            let (to, items) = (to.clone(), Items::default());
+            let stream = self.streams.insert(Stream {
+                link,
+                to,
+                pattern,
+                id: id.clone(),
+                items,
+                live: false,
+            });
+            if let Some(link) = self.links.get_mut(link) {
+                link.streams.insert(id, stream);
+            }
+            stream
+        });
+        self.settle_room();
+        stream
+    }
+
+    /// Ends a subscription of ours: no hit is told after this. The token settles with the answer.
+    /// An unknown subscription settles as delivered, for there is nothing left to end.
+    pub fn unsubscribe(&mut self, now: Instant, stream: StreamId, token: Option<Token>) {
+        let Some(ended) = self.remove_stream(stream) else {
+            return self.settle(token, Settlement::Delivered);
+        };
+        if let Some(waiter) = self.take_waiter(&ended.id) {
+            self.release_remote(waiter.link, &waiter.to);
+            self.settle_undelivered(waiter.token, Undelivered::Discarded);
+        }
+        self.release_remote(ended.link, &ended.to);
+        if self.remove_blocked(ended.link, &ended.id) {
+            return self.settle(token, Settlement::Delivered);
+        }
+        if let Some(record) = self.backlog.remove(&Self::own_key(&ended.id)) {
+            self.count_out(&record);
+            if !record.was_accepted {
+                self.settle(token, Settlement::Delivered);
+                return self.settle_room();
+            }
+        }
+        self.send_unsubscribe(now, &ended.to, ended.id, token);
+        self.settle_room();
+    }
+
+    pub(crate) fn send_unsubscribe(
+        &mut self,
+        now: Instant,
+        to: &AppId,
+        id: MessageId,
+        token: Option<Token>,
+    ) {
+        let body = Body::Unsubscribe { target_sub_id: id };
+        let limit = Some(self.config.response_timeout);
+        let options = CallOptions {
+            token,
+            limit,
+            items: None,
+            urgency: Urgency::Forced,
+        };
+        self.call(now, to, Call::Unsubscribe, body, options);
+    }
+
+    /// Ends the stream of a subscribe that failed: told only if the user has it.
+    pub(crate) fn end_stream_of(&mut self, link: LinkId, id: &MessageId, reason: StreamEnd) {
+        let stream = self
+            .links
+            .get(link)
+            .and_then(|link| link.streams.get(id))
+            .copied();
+        let Some(id) = stream else { return };
+        let Some(stream) = self.remove_stream(id) else {
+            return;
+        };
+        self.release_remote(stream.link, &stream.to);
+        if stream.live {
+            self.tell(Event::StreamEnded { stream: id, reason });
+        }
+    }
+
+    pub(crate) fn remove_stream(&mut self, id: StreamId) -> Option<Stream> {
+        let stream = self.streams.remove(id)?;
+        if let Some(link) = self.links.get_mut(stream.link) {
+            link.streams.remove(&stream.id);
+        }
+        Some(stream)
+    }
+
+    pub(crate) fn subscribe_answered(&mut self, waiter: &Waiter, response: &Response) {
+        match &response.outcome {
+            Outcome::Ok => {
+                let stream = self
+                    .links
+                    .get(waiter.link)
+                    .and_then(|link| link.streams.get(&waiter.id));
+                if let Some(stream) = stream.and_then(|stream| self.streams.get_mut(*stream)) {
+                    stream.live = true;
+                }
+            }
+            Outcome::NotOk { why } => {
+                self.end_stream_of(
+                    waiter.link,
+                    &waiter.id,
+                    StreamEnd::Refused { why: why.clone() },
+                );
+            }
+        }
+    }
+}
