@@ -1,8 +1,497 @@
-//! Criterion benches of `nacp-queue`.
+//! Criterion benches of `nacp-queue`, and beside them in the same run what the operations cost with
+//! plain collections.
+//!
+//! Every id reads `queue/operation/variant/resident`. Time is per iteration: one record in and one
+//! out, unless the throughput says that it is a batch.
 
-use criterion::{criterion_group, criterion_main, Criterion};
+use std::collections::VecDeque;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
 
-fn layer(_: &mut Criterion) {}
+use criterion::measurement::WallTime;
+use criterion::{
+    BatchSize, BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main,
+};
+use hashbrown::HashMap;
+use indexmap::IndexMap;
+use nacp_queue::{AckPending, Backlog, Caps, Received, Record};
 
-criterion_group!(benches, layer);
+const RESIDENT: [u64; 3] = [1, 1_000, 100_000];
+
+/// 16 bytes like a message id: random bits and a sequence number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Id {
+    random: u64,
+    sequence: u64,
+}
+
+impl Id {
+    fn of(sequence: u64) -> Self {
+        Self {
+            random: mix(sequence),
+            sequence,
+        }
+    }
+}
+
+/// The finaliser of splitmix64.
+fn mix(n: u64) -> u64 {
+    let n = n.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let n = (n ^ (n >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let n = (n ^ (n >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    n ^ (n >> 31)
+}
+
+/// A record as heavy as a message with its encoded bytes; `SEQUENCED` lets the table use the
+/// sequence number in its key.
+#[derive(Clone, Copy, Debug)]
+struct Message<const SEQUENCED: bool> {
+    id: Id,
+    destination: u32,
+    droppable: bool,
+    bytes: u64,
+    encoded: [usize; 4],
+}
+
+impl<const SEQUENCED: bool> Message<SEQUENCED> {
+    fn new(sequence: u64, destinations: u64) -> Self {
+        Self {
+            id: Id::of(sequence),
+            destination: (sequence % destinations) as u32,
+            droppable: false,
+            bytes: 64,
+            encoded: [0; 4],
+        }
+    }
+
+    fn droppable(mut self) -> Self {
+        self.droppable = true;
+        self
+    }
+}
+
+impl<const SEQUENCED: bool> Record for Message<SEQUENCED> {
+    type Key = Id;
+    type Destination = u32;
+
+    fn key(&self) -> &Id {
+        &self.id
+    }
+    fn destination(&self) -> &u32 {
+        &self.destination
+    }
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+    fn droppable(&self) -> bool {
+        self.droppable
+    }
+    fn sequence(key: &Id) -> Option<u64> {
+        SEQUENCED.then_some(key.sequence)
+    }
+}
+
+type Hashed = Message<false>;
+type Sequenced = Message<true>;
+
+fn backlog<const S: bool>(resident: u64, destinations: u64, caps: Caps) -> Backlog<Message<S>> {
+    let mut backlog = Backlog::new(caps);
+    for n in 0..resident {
+        let _ = backlog.push(Message::new(n, destinations));
+    }
+    backlog
+}
+
+fn pending<const S: bool>(resident: u64, destinations: u64) -> AckPending<Message<S>> {
+    let mut pending = AckPending::new(Caps::NONE);
+    for n in 0..resident {
+        let _ = pending.insert(Message::new(n, destinations), None);
+    }
+    pending
+}
+
+fn capped(count: u64) -> Caps {
+    Caps::new(count as usize, u64::MAX).unwrap_or_default()
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a deadline has to start somewhere"
+)]
+fn now() -> Instant {
+    Instant::now()
+}
+
+type Group<'a> = BenchmarkGroup<'a, WallTime>;
+
+fn group<'a>(c: &'a mut Criterion, name: &str) -> Group<'a> {
+    let mut group = c.benchmark_group(format!("queue/{name}"));
+    group.warm_up_time(Duration::from_millis(300));
+    group.measurement_time(Duration::from_millis(1_000));
+    group.sample_size(30);
+    group
+}
+
+/// What plain collections cost, with no caps, no destinations and no books.
+fn floors(c: &mut Criterion) {
+    let mut group = group(c, "floor");
+    for resident in RESIDENT {
+        floor_deque(&mut group, resident);
+        floor_addressed_deque(&mut group, resident);
+        floor_map(&mut group, resident);
+        floor_slab(&mut group, resident);
+        floor_indexmap(&mut group, resident);
+    }
+    group.finish();
+}
+
+fn floor_deque(group: &mut Group<'_>, resident: u64) {
+    let mut deque: VecDeque<Hashed> = (0..resident).map(|n| Message::new(n, 1)).collect();
+    let mut next = resident;
+    group.bench_function(BenchmarkId::new("deque_by_ends", resident), |b| {
+        b.iter(|| {
+            deque.push_back(Message::new(next, 1));
+            next += 1;
+            black_box(deque.pop_front())
+        });
+    });
+}
+
+/// A deque whose first element has a known sequence number, so that a key says where it lies.
+fn floor_addressed_deque(group: &mut Group<'_>, resident: u64) {
+    let mut deque: VecDeque<Option<Hashed>> =
+        (0..resident).map(|n| Some(Message::new(n, 1))).collect();
+    let mut first = 0;
+    let mut next = resident;
+    group.bench_function(BenchmarkId::new("deque_by_sequence", resident), |b| {
+        b.iter(|| {
+            deque.push_back(Some(Message::new(next, 1)));
+            let key = Id::of(next - resident);
+            next += 1;
+            let slot = deque.get_mut((key.sequence - first) as usize);
+            let found = slot.and_then(|slot| slot.take_if(|message| message.id == key));
+            while matches!(deque.front(), Some(None)) {
+                deque.pop_front();
+                first += 1;
+            }
+            black_box(found)
+        });
+    });
+}
+
+fn floor_map(group: &mut Group<'_>, resident: u64) {
+    let mut map: HashMap<Id, Hashed> = (0..resident)
+        .map(|n| (Id::of(n), Message::new(n, 1)))
+        .collect();
+    let mut next = resident;
+    group.bench_function(BenchmarkId::new("hashbrown", resident), |b| {
+        b.iter(|| {
+            map.insert(Id::of(next), Message::new(next, 1));
+            next += 1;
+            black_box(map.remove(&Id::of(next - 1 - resident)))
+        });
+    });
+}
+
+/// A slab with one linked list and a map from key to place: the least that keeps an order and
+/// removes by key.
+#[derive(Default)]
+struct SlabList {
+    slots: Vec<SlabSlot>,
+    free: Vec<usize>,
+    places: HashMap<Id, usize>,
+    head: Option<usize>,
+    tail: Option<usize>,
+}
+
+struct SlabSlot {
+    prev: Option<usize>,
+    next: Option<usize>,
+    message: Option<Hashed>,
+}
+
+impl SlabList {
+    fn push(&mut self, message: Hashed) {
+        let id = message.id;
+        let slot = SlabSlot {
+            prev: self.tail,
+            next: None,
+            message: Some(message),
+        };
+        let at = match self.free.pop() {
+            Some(at) => {
+                self.slots[at] = slot;
+                at
+            }
+            None => {
+                self.slots.push(slot);
+                self.slots.len() - 1
+            }
+        };
+        match self.tail {
+            Some(tail) => self.slots[tail].next = Some(at),
+            None => self.head = Some(at),
+        }
+        self.tail = Some(at);
+        self.places.insert(id, at);
+    }
+
+    fn remove(&mut self, id: &Id) -> Option<Hashed> {
+        let at = self.places.remove(id)?;
+        let SlabSlot { prev, next, .. } = self.slots[at];
+        match prev {
+            Some(prev) => self.slots[prev].next = next,
+            None => self.head = next,
+        }
+        match next {
+            Some(next) => self.slots[next].prev = prev,
+            None => self.tail = prev,
+        }
+        self.free.push(at);
+        self.slots[at].message.take()
+    }
+}
+
+fn floor_slab(group: &mut Group<'_>, resident: u64) {
+    let mut slab = SlabList::default();
+    (0..resident).for_each(|n| slab.push(Message::new(n, 1)));
+    let mut next = resident;
+    group.bench_function(BenchmarkId::new("slab_list_hashbrown", resident), |b| {
+        b.iter(|| {
+            slab.push(Message::new(next, 1));
+            next += 1;
+            black_box(slab.remove(&Id::of(next - 1 - resident)))
+        });
+    });
+}
+
+fn floor_indexmap(group: &mut Group<'_>, resident: u64) {
+    let mut map: IndexMap<Id, Hashed> = (0..resident)
+        .map(|n| (Id::of(n), Message::new(n, 1)))
+        .collect();
+    let mut next = resident;
+    group.bench_function(BenchmarkId::new("indexmap_shift_remove", resident), |b| {
+        b.iter(|| {
+            map.insert(Id::of(next), Message::new(next, 1));
+            next += 1;
+            black_box(map.shift_remove(&Id::of(next - 1 - resident)))
+        });
+    });
+}
+
+fn push_pop(c: &mut Criterion) {
+    let mut group = group(c, "push_pop");
+    for destinations in [1, 1_000] {
+        for resident in RESIDENT {
+            bench_push_pop::<false>(&mut group, "hashed", resident, destinations);
+            bench_push_pop::<true>(&mut group, "sequenced", resident, destinations);
+        }
+    }
+    group.finish();
+}
+
+fn bench_push_pop<const S: bool>(g: &mut Group<'_>, keys: &str, resident: u64, destinations: u64) {
+    let mut backlog = backlog::<S>(resident, destinations, Caps::NONE);
+    let mut next = resident;
+    g.bench_function(
+        BenchmarkId::new(format!("{keys}/{destinations}_dest"), resident),
+        |b| {
+            b.iter(|| {
+                let _ = backlog.push(Message::new(next, destinations));
+                next += 1;
+                let oldest = (next - 1 - resident) % destinations;
+                black_box(backlog.pop(&(oldest as u32)))
+            });
+        },
+    );
+}
+
+fn push_settle(c: &mut Criterion) {
+    let mut group = group(c, "push_settle");
+    for destinations in [1, 1_000] {
+        for resident in RESIDENT {
+            bench_push_settle::<false>(&mut group, "hashed", resident, destinations);
+            bench_push_settle::<true>(&mut group, "sequenced", resident, destinations);
+        }
+    }
+    group.finish();
+}
+
+fn bench_push_settle<const S: bool>(
+    g: &mut Group<'_>,
+    keys: &str,
+    resident: u64,
+    destinations: u64,
+) {
+    let mut pending = pending::<S>(resident, destinations);
+    let deadline = Some(now());
+    let mut next = resident;
+    g.bench_function(
+        BenchmarkId::new(format!("{keys}/{destinations}_dest"), resident),
+        |b| {
+            b.iter(|| {
+                let _ = pending.insert(Message::new(next, destinations), deadline);
+                next += 1;
+                black_box(pending.settle(&Id::of(next - 1 - resident)))
+            });
+        },
+    );
+}
+
+fn push_at_cap(c: &mut Criterion) {
+    let mut group = group(c, "push_at_cap");
+    for destinations in [1, 1_000] {
+        for resident in RESIDENT {
+            bench_evict_oldest(&mut group, resident, destinations);
+            bench_evict_droppable(&mut group, resident, destinations);
+        }
+    }
+    group.finish();
+}
+
+fn bench_evict_oldest(group: &mut Group<'_>, resident: u64, destinations: u64) {
+    let mut backlog = backlog::<false>(resident, destinations, capped(resident));
+    let mut next = resident;
+    group.bench_function(
+        BenchmarkId::new(format!("oldest/{destinations}_dest"), resident),
+        |b| {
+            b.iter(|| {
+                next += 1;
+                backlog
+                    .push(Message::new(next - 1, destinations))
+                    .map(|gone| gone.for_each(drop_seen))
+            });
+        },
+    );
+}
+
+fn drop_seen<T>(record: T) {
+    black_box(record);
+}
+
+/// Each round a droppable record goes for one that is not, which then leaves by key so that the
+/// next droppable one fits again.
+fn bench_evict_droppable(group: &mut Group<'_>, resident: u64, destinations: u64) {
+    let mut backlog: Backlog<Hashed> = Backlog::new(capped(resident));
+    for n in 0..resident {
+        let _ = backlog.push(Message::new(n, destinations).droppable());
+    }
+    let mut next = resident;
+    group.throughput(Throughput::Elements(2));
+    group.bench_function(
+        BenchmarkId::new(format!("droppable/{destinations}_dest"), resident),
+        |b| {
+            b.iter(|| {
+                let _ = backlog
+                    .push(Message::new(next, destinations))
+                    .map(|gone| gone.for_each(drop_seen));
+                black_box(backlog.remove(&Id::of(next)));
+                let _ = backlog
+                    .push(Message::new(next + 1, destinations).droppable())
+                    .map(|gone| gone.for_each(drop_seen));
+                next += 2;
+            });
+        },
+    );
+    group.throughput(Throughput::Elements(1));
+}
+
+fn remove_middle(c: &mut Criterion) {
+    let mut group = group(c, "remove_middle");
+    for resident in &RESIDENT[1..] {
+        bench_remove_middle::<false>(&mut group, "hashed", *resident);
+        bench_remove_middle::<true>(&mut group, "sequenced", *resident);
+    }
+    group.finish();
+}
+
+/// A record chosen at random leaves and comes back at the tail.
+fn bench_remove_middle<const S: bool>(group: &mut Group<'_>, keys: &str, resident: u64) {
+    let mut backlog = backlog::<S>(resident, 1, Caps::NONE);
+    let mut round = 0;
+    group.bench_function(BenchmarkId::new(keys, resident), |b| {
+        b.iter(|| {
+            round += 1;
+            let key = Id::of(mix(round) % resident);
+            let found = backlog.remove(&key);
+            found.map(|record| backlog.push(record).is_ok())
+        });
+    });
+}
+
+fn put_back(c: &mut Criterion) {
+    let mut group = group(c, "put_back_1024");
+    group.throughput(Throughput::Elements(1_024));
+    for resident in RESIDENT {
+        let mut backlog = backlog::<false>(resident, 1, Caps::NONE);
+        let run: Vec<Hashed> = (0..1_024)
+            .map(|n| Message::new(1_000_000_000 + n, 1))
+            .collect();
+        group.bench_function(BenchmarkId::new("hashed", resident), |b| {
+            b.iter(|| {
+                backlog.put_back(run.iter().copied()).for_each(drop_seen);
+                for _ in 0..1_024 {
+                    black_box(backlog.pop(&0));
+                }
+            });
+        });
+    }
+    group.finish();
+}
+
+fn drain(c: &mut Criterion) {
+    let mut group = group(c, "drain_one_of_1000_dest");
+    for resident in &RESIDENT[1..] {
+        let full = backlog::<false>(*resident, 1_000, Caps::NONE);
+        group.throughput(Throughput::Elements(resident / 1_000));
+        group.bench_function(BenchmarkId::new("hashed", resident), |b| {
+            b.iter_batched_ref(
+                || full.clone(),
+                |backlog| backlog.drain(&500).for_each(drop_seen),
+                BatchSize::LargeInput,
+            );
+        });
+    }
+    group.finish();
+}
+
+fn dedup(c: &mut Criterion) {
+    let mut group = group(c, "dedup");
+    for window in [4_096_u64, 100_000] {
+        let Ok(mut received) = Received::new(window as usize, 1_024) else {
+            continue;
+        };
+        let mut next = 0;
+        for _ in 0..window {
+            let _ = received.insert(&7_u32, Id::of(next));
+            next += 1;
+        }
+        group.bench_function(BenchmarkId::new("insert", window), |b| {
+            b.iter(|| {
+                next += 1;
+                black_box(received.insert(&7, Id::of(next - 1)))
+            });
+        });
+        group.bench_function(BenchmarkId::new("hit", window), |b| {
+            let mut round = 0;
+            b.iter(|| {
+                round += 1;
+                black_box(received.insert(&7, Id::of(next - 1 - mix(round) % window)))
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(
+    benches,
+    floors,
+    push_pop,
+    push_settle,
+    push_at_cap,
+    remove_middle,
+    put_back,
+    drain,
+    dedup
+);
 criterion_main!(benches);

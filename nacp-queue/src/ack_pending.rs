@@ -1,50 +1,11 @@
 use std::fmt;
-use std::iter::FusedIterator;
 use std::time::Instant;
 
 use crate::caps::{Caps, Room};
-use crate::evictions::{Evictions, Refusal, Refused};
-use crate::iter::{Drain, Iter};
+use crate::evictions::{Overflow, Refused};
+use crate::iter::{DrainPending, IterPending};
 use crate::record::Record;
 use crate::table::{End, Table};
-
-/// A record and when its time is up.
-#[derive(Clone, Debug)]
-struct Timed<R> {
-    record: R,
-    deadline: Option<Instant>,
-}
-
-impl<R: Record> Record for Timed<R> {
-    type Key = R::Key;
-    type Destination = R::Destination;
-
-    #[inline]
-    fn key(&self) -> &R::Key {
-        self.record.key()
-    }
-
-    #[inline]
-    fn destination(&self) -> &R::Destination {
-        self.record.destination()
-    }
-
-    #[inline]
-    fn bytes(&self) -> u64 {
-        self.record.bytes()
-    }
-
-    /// What was sent is sent: nothing goes before the oldest.
-    #[inline]
-    fn droppable(&self) -> bool {
-        false
-    }
-
-    #[inline]
-    fn sequence(key: &R::Key) -> Option<u64> {
-        R::sequence(key)
-    }
-}
 
 /// Records that were sent and wait for their ACK, in order, within exact caps.
 ///
@@ -54,7 +15,7 @@ impl<R: Record> Record for Timed<R> {
 /// Without caps ([`Caps::NONE`]) it serves as a plain table of things that wait for an answer.
 #[derive(Clone)]
 pub struct AckPending<R: Record> {
-    table: Table<Timed<R>>,
+    table: Table<R, Option<Instant>>,
 }
 
 impl<R: Record> AckPending<R> {
@@ -69,7 +30,7 @@ impl<R: Record> AckPending<R> {
     /// The caps of the whole table.
     #[must_use]
     pub fn caps(&self) -> Caps {
-        self.table.caps
+        self.table.caps()
     }
 
     /// Caps one destination beside the caps of the whole table; `None` lifts them.
@@ -81,7 +42,8 @@ impl<R: Record> AckPending<R> {
         destination: &R::Destination,
         caps: Option<Caps>,
     ) -> Overflow<'_, R> {
-        self.table.set_caps(destination, caps.unwrap_or_default());
+        self.table
+            .set_destination_caps(destination, caps.unwrap_or_default());
         Overflow::new(&mut self.table)
     }
 
@@ -99,11 +61,14 @@ impl<R: Record> AckPending<R> {
         record: R,
         deadline: Option<Instant>,
     ) -> Result<Overflow<'_, R>, Refused<R>> {
-        match self.table.insert(End::Back, Timed { record, deadline }) {
+        match self
+            .table
+            .insert(End::Back, record, NOTHING_GOES_FIRST, deadline)
+        {
             Ok(()) => Ok(Overflow::new(&mut self.table)),
-            Err(Timed { record, .. }) => Err(Refused {
+            Err((record, unfit)) => Err(Refused {
                 record,
-                reason: Refusal::Duplicate,
+                reason: unfit.into(),
             }),
         }
     }
@@ -111,21 +76,21 @@ impl<R: Record> AckPending<R> {
     /// Takes the record with this key: its ACK came.
     #[inline]
     pub fn settle(&mut self, key: &R::Key) -> Option<R> {
-        self.table.remove(key).map(|timed| timed.record)
+        self.table.take_by_key(key)
     }
 
     /// The record with this key.
     #[inline]
     #[must_use]
     pub fn get(&self, key: &R::Key) -> Option<&R> {
-        self.table.get(key).map(|timed| &timed.record)
+        self.table.record(self.table.find(key)?)
     }
 
     /// Whether a record with this key is here.
     #[inline]
     #[must_use]
     pub fn contains(&self, key: &R::Key) -> bool {
-        self.table.get(key).is_some()
+        self.table.find(key).is_some()
     }
 
     /// The oldest record of a destination and its deadline.
@@ -133,23 +98,19 @@ impl<R: Record> AckPending<R> {
     /// With one time limit for all it is the one that falls due first.
     #[must_use]
     pub fn oldest(&self, destination: &R::Destination) -> Option<(&R, Option<Instant>)> {
-        let timed = self.table.record(self.table.first_of(destination)?)?;
-        Some((&timed.record, timed.deadline))
+        let slot = self.table.slot(self.table.first_of(destination)?)?;
+        Some((slot.record.as_ref()?, slot.note))
     }
 
     /// Takes all records of a destination with their deadlines, in order.
     pub fn drain(&mut self, destination: &R::Destination) -> DrainPending<'_, R> {
-        DrainPending {
-            inner: Drain::new(&mut self.table, destination),
-        }
+        DrainPending::new(&mut self.table, destination)
     }
 
     /// The records of a destination with their deadlines, in order.
     #[must_use]
     pub fn iter(&self, destination: &R::Destination) -> IterPending<'_, R> {
-        IterPending {
-            inner: Iter::new(&self.table, destination),
-        }
+        IterPending::new(&self.table, destination)
     }
 
     /// What is left for a destination under the caps of the table and its own.
@@ -158,11 +119,24 @@ impl<R: Record> AckPending<R> {
         self.table.room(destination)
     }
 
+    /// How many records fit before more memory is allocated for them.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.table.capacity()
+    }
+
+    /// Gives up all memory that is not in use, in O(n).
+    ///
+    /// Tables do so by themselves down to about 1024 records.
+    pub fn shrink_to_fit(&mut self) {
+        self.table.shrink_to_fit();
+    }
+
     /// How many records there are.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
-        self.table.used.count
+        self.table.used().count
     }
 
     /// Whether there are no records.
@@ -176,7 +150,7 @@ impl<R: Record> AckPending<R> {
     #[inline]
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.table.used.total()
+        self.table.used().total()
     }
 
     /// How many records a destination has.
@@ -198,124 +172,5 @@ impl<R: Record> fmt::Debug for AckPending<R> {
     }
 }
 
-/// Brings an ack-pending table back within its caps, and yields the records that had to go, oldest
-/// first.
-///
-/// Each is evicted when it is asked for. Dropping the iterator evicts and drops the rest, so the
-/// table is within its caps as soon as it can be used again.
-#[must_use = "evicted records are dropped unless they are taken"]
-pub struct Overflow<'a, R: Record> {
-    inner: Evictions<'a, Timed<R>>,
-}
-
-impl<'a, R: Record> Overflow<'a, R> {
-    fn new(table: &'a mut Table<Timed<R>>) -> Self {
-        Self {
-            inner: Evictions::new(table, Vec::new()),
-        }
-    }
-}
-
-impl<R: Record> Iterator for Overflow<'_, R> {
-    type Item = R;
-
-    #[inline]
-    fn next(&mut self) -> Option<R> {
-        self.inner.next().map(|(timed, _)| timed.record)
-    }
-}
-
-impl<R: Record> FusedIterator for Overflow<'_, R> {}
-
-impl<R: Record> fmt::Debug for Overflow<'_, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Overflow").finish_non_exhaustive()
-    }
-}
-
-/// The records of one destination with their deadlines in order, borrowed.
-pub struct IterPending<'a, R: Record> {
-    inner: Iter<'a, Timed<R>>,
-}
-
-/// Takes the records of one destination with their deadlines out of a table, in order.
-///
-/// Dropping it takes out and drops what is left.
-#[must_use = "dropping it drops the records of the destination"]
-pub struct DrainPending<'a, R: Record> {
-    inner: Drain<'a, Timed<R>>,
-}
-
-impl<'a, R: Record> Iterator for IterPending<'a, R> {
-    type Item = (&'a R, Option<Instant>);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.inner
-            .next()
-            .map(|timed| (&timed.record, timed.deadline))
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.inner.size_hint()
-    }
-}
-
-impl<R: Record> DoubleEndedIterator for IterPending<'_, R> {
-    fn next_back(&mut self) -> Option<Self::Item> {
-        self.inner
-            .next_back()
-            .map(|timed| (&timed.record, timed.deadline))
-    }
-}
-
-impl<R: Record> ExactSizeIterator for IterPending<'_, R> {}
-impl<R: Record> FusedIterator for IterPending<'_, R> {}
-
-impl<R: Record> Clone for IterPending<'_, R> {
-    fn clone(&self) -> Self {
-        Self {
-            inner: self.inner.clone(),
-        }
-    }
-}
-
-impl<R: Record> fmt::Debug for IterPending<'_, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("IterPending")
-            .field("left", &self.len())
-            .finish_non_exhaustive()
-    }
-}
-
-impl<R: Record> Iterator for DrainPending<'_, R> {
-    type Item = (R, Option<Instant>);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.inner
-            .next()
-            .map(|timed| (timed.record, timed.deadline))
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.inner.size_hint()
-    }
-}
-
-impl<R: Record> DoubleEndedIterator for DrainPending<'_, R> {
-    fn next_back(&mut self) -> Option<Self::Item> {
-        self.inner
-            .next_back()
-            .map(|timed| (timed.record, timed.deadline))
-    }
-}
-
-impl<R: Record> ExactSizeIterator for DrainPending<'_, R> {}
-impl<R: Record> FusedIterator for DrainPending<'_, R> {}
-
-impl<R: Record> fmt::Debug for DrainPending<'_, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DrainPending")
-            .field("left", &self.len())
-            .finish_non_exhaustive()
-    }
-}
+/// What was sent is sent: whatever a record is, the oldest goes first.
+const NOTHING_GOES_FIRST: bool = false;

@@ -12,7 +12,7 @@ use crate::table::{End, Table};
 /// O(k). None of them allocates while the table neither grows nor shrinks.
 #[derive(Clone)]
 pub struct Backlog<R: Record> {
-    table: Table<R>,
+    table: Table<R, ()>,
 }
 
 impl<R: Record> Backlog<R> {
@@ -27,7 +27,7 @@ impl<R: Record> Backlog<R> {
     /// The caps of the whole table.
     #[must_use]
     pub fn caps(&self) -> Caps {
-        self.table.caps
+        self.table.caps()
     }
 
     /// Caps one destination beside the caps of the whole table; `None` lifts them.
@@ -39,7 +39,8 @@ impl<R: Record> Backlog<R> {
         destination: &R::Destination,
         caps: Option<Caps>,
     ) -> Evictions<'_, R> {
-        self.table.set_caps(destination, caps.unwrap_or_default());
+        self.table
+            .set_destination_caps(destination, caps.unwrap_or_default());
         Evictions::new(&mut self.table, Vec::new())
     }
 
@@ -54,17 +55,18 @@ impl<R: Record> Backlog<R> {
     /// A droppable record that would break a cap is refused, and so is one whose key is taken.
     #[inline]
     pub fn push(&mut self, record: R) -> Result<Evictions<'_, R>, Refused<R>> {
-        if record.droppable() && !self.table.fits(&record) {
+        let droppable = record.droppable();
+        if droppable && !self.table.admits(&record, droppable) {
             return Err(Refused {
                 record,
                 reason: Refusal::Full,
             });
         }
-        match self.table.insert(End::Back, record) {
+        match self.table.insert(End::Back, record, droppable, ()) {
             Ok(()) => Ok(Evictions::new(&mut self.table, Vec::new())),
-            Err(record) => Err(Refused {
+            Err((record, unfit)) => Err(Refused {
                 record,
-                reason: Refusal::Duplicate,
+                reason: unfit.into(),
             }),
         }
     }
@@ -79,13 +81,14 @@ impl<R: Record> Backlog<R> {
         I: IntoIterator<Item = R>,
         I::IntoIter: DoubleEndedIterator,
     {
-        let mut duplicates = Vec::new();
+        let mut unfit = Vec::new();
         for record in records.into_iter().rev() {
-            if let Err(record) = self.table.insert(End::Front, record) {
-                duplicates.push(record);
+            let droppable = record.droppable();
+            if let Err((record, why)) = self.table.insert(End::Front, record, droppable, ()) {
+                unfit.push((record, why.into()));
             }
         }
-        Evictions::new(&mut self.table, duplicates)
+        Evictions::new(&mut self.table, unfit)
     }
 
     /// Takes the next record of a destination.
@@ -105,14 +108,14 @@ impl<R: Record> Backlog<R> {
     /// Takes the record with this key, wherever it stands.
     #[inline]
     pub fn remove(&mut self, key: &R::Key) -> Option<R> {
-        self.table.remove(key)
+        self.table.take_by_key(key)
     }
 
     /// The record with this key.
     #[inline]
     #[must_use]
     pub fn get(&self, key: &R::Key) -> Option<&R> {
-        self.table.get(key)
+        self.table.record(self.table.find(key)?)
     }
 
     /// Whether a record with this key is here.
@@ -138,7 +141,7 @@ impl<R: Record> Backlog<R> {
     #[inline]
     #[must_use]
     pub fn has_room_for(&self, record: &R) -> bool {
-        self.table.fits(record)
+        self.table.admits(record, record.droppable())
     }
 
     /// What is left for a destination under the caps of the table and its own.
@@ -169,32 +172,43 @@ impl<R: Record> Backlog<R> {
     /// A destination joins the row at its end when it is ready and gets its first record, so turns
     /// are taken in the order in which destinations had something ready. Idle ones cost nothing.
     pub fn next_ready(&mut self) -> Option<R::Destination> {
-        let at = self.table.destinations.next_turn()?;
-        self.table.destinations.pass_turn(at);
-        self.table.destinations.at(at).id.clone()
+        let at = self.table.destinations.take_turn()?;
+        self.table.destinations.id(at).cloned()
     }
 
     /// The next record of the ready destination whose turn it is.
     #[must_use]
     pub fn peek_ready(&self) -> Option<&R> {
-        let at = self.table.destinations.next_turn()?;
-        self.table.record(self.table.first_at(at)?)
+        let at = self.table.destinations.turn()?;
+        self.table.record(self.table.at_end(at, End::Front)?)
     }
 
     /// Takes the next record of the ready destination whose turn it is, which then goes to the end
     /// of the row.
     pub fn pop_ready(&mut self) -> Option<R> {
-        let at = self.table.destinations.next_turn()?;
-        self.table.destinations.pass_turn(at);
-        let first = self.table.first_at(at)?;
+        let at = self.table.destinations.take_turn()?;
+        let first = self.table.at_end(at, End::Front)?;
         self.table.take(first)
+    }
+
+    /// How many records fit before more memory is allocated for them.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.table.capacity()
+    }
+
+    /// Gives up all memory that is not in use, in O(n).
+    ///
+    /// Tables do so by themselves down to about 1024 records.
+    pub fn shrink_to_fit(&mut self) {
+        self.table.shrink_to_fit();
     }
 
     /// How many records there are.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
-        self.table.used.count
+        self.table.used().count
     }
 
     /// Whether there are no records.
@@ -208,7 +222,7 @@ impl<R: Record> Backlog<R> {
     #[inline]
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.table.used.total()
+        self.table.used().total()
     }
 
     /// How many records a destination has.

@@ -131,4 +131,16 @@ impl Usage {
     pub(crate) fn total(self) -> u64 {
         u64::try_from(self.bytes).unwrap_or(u64::MAX)
     }
+
+    #[inline]
+    pub(crate) fn add(&mut self, bytes: u64) {
+        self.count += 1;
+        self.bytes += u128::from(bytes);
+    }
+
+    #[inline]
+    pub(crate) fn subtract(&mut self, bytes: u64) {
+        self.count -= 1;
+        self.bytes -= u128::from(bytes);
+    }
 }

@@ -1,205 +1,134 @@
-use std::hash::{BuildHasher, Hash};
-
-use hashbrown::DefaultHashBuilder;
+use std::hash::Hash;
+use std::ops::{Index, IndexMut};
 
 use crate::caps::{Caps, Usage};
-use crate::hash_index::HashIndex;
-use crate::list::{Link, Linked, List, NONE};
+use crate::list::{List, NONE};
+use crate::registry::Registry;
 use crate::slot::Classes;
 
 /// What a table knows of one destination.
 #[derive(Clone, Debug)]
-pub(crate) struct Destination<D> {
-    pub(crate) id: Option<D>,
-    hash: u32,
+pub(crate) struct Destination {
     pub(crate) lists: Classes,
     pub(crate) used: Usage,
     pub(crate) caps: Caps,
-    turn: Link,
     pub(crate) ready: bool,
     takes_turns: bool,
 }
 
-impl<D> Linked for Destination<D> {
-    fn link(&mut self, _: usize) -> &mut Link {
-        &mut self.turn
-    }
-}
-
-impl<D> Destination<D> {
-    fn new(id: D, hash: u32) -> Self {
+impl Default for Destination {
+    fn default() -> Self {
         Self {
-            id: Some(id),
-            hash,
             lists: [List::EMPTY; 2],
             used: Usage::default(),
             caps: Caps::NONE,
-            turn: Link::ALONE,
             ready: false,
             takes_turns: false,
         }
-    }
-
-    fn matters(&self) -> bool {
-        self.used.count > 0 || self.ready || self.caps != Caps::NONE
     }
 }
 
 /// The destinations that have records, caps or are ready.
 #[derive(Clone, Debug)]
 pub(crate) struct Destinations<D> {
-    entries: Vec<Destination<D>>,
-    free: u32,
-    len: usize,
-    index: HashIndex,
-    hasher: DefaultHashBuilder,
+    registry: Registry<D, Destination>,
     /// Those that are ready and have records, next turn first.
     rotation: List,
+}
+
+impl<D> Index<u32> for Destinations<D> {
+    type Output = Destination;
+
+    #[inline]
+    fn index(&self, at: u32) -> &Destination {
+        &self.registry[at]
+    }
+}
+
+impl<D> IndexMut<u32> for Destinations<D> {
+    #[inline]
+    fn index_mut(&mut self, at: u32) -> &mut Destination {
+        &mut self.registry[at]
+    }
 }
 
 impl<D: Hash + Eq + Clone> Destinations<D> {
     pub(crate) fn new() -> Self {
         Self {
-            entries: Vec::new(),
-            free: NONE,
-            len: 0,
-            index: HashIndex::default(),
-            hasher: DefaultHashBuilder::default(),
+            registry: Registry::new(),
             rotation: List::EMPTY,
         }
     }
 
-    #[inline]
-    pub(crate) fn at(&self, at: u32) -> &Destination<D> {
-        &self.entries[at as usize]
-    }
-
-    #[inline]
-    pub(crate) fn at_mut(&mut self, at: u32) -> &mut Destination<D> {
-        &mut self.entries[at as usize]
-    }
-
-    pub(crate) fn get(&self, id: &D) -> Option<&Destination<D>> {
-        self.find(id).map(|at| self.at(at))
+    pub(crate) fn get(&self, id: &D) -> Option<&Destination> {
+        self.find(id).map(|at| &self[at])
     }
 
     #[inline]
     pub(crate) fn find(&self, id: &D) -> Option<u32> {
-        self.find_hashed(id, self.hash(id))
+        self.registry.find(id)
     }
 
     #[inline]
     pub(crate) fn find_or_insert(&mut self, id: &D) -> u32 {
-        let hash = self.hash(id);
-        match self.find_hashed(id, hash) {
-            Some(at) => at,
-            None => self.insert(id.clone(), hash),
+        self.registry.find_or_insert(id)
+    }
+
+    /// Lets the destination take turns or not, and forgets it if there is nothing left to know of
+    /// it; returns whether it did. To be called after every change to it.
+    #[inline]
+    pub(crate) fn settle(&mut self, at: u32) -> bool {
+        let entry = &mut self.registry[at];
+        let occupied = entry.used.count > 0;
+        let needed = occupied || entry.ready || entry.caps != Caps::NONE;
+        if (entry.ready && occupied) != entry.takes_turns {
+            self.change_turns(at);
+        }
+        if !needed {
+            self.registry.remove(at);
+        }
+        !needed
+    }
+
+    fn change_turns(&mut self, at: u32) {
+        let entry = &mut self.registry[at];
+        entry.takes_turns = !entry.takes_turns;
+        if entry.takes_turns {
+            self.registry.push_back(&mut self.rotation, at);
+        } else {
+            self.registry.unlink(&mut self.rotation, at);
         }
     }
 
-    /// Updates the rotation and forgets the destination if nothing is known of it any more.
+    /// The destination whose turn it is, which then goes to the end of the rotation.
     #[inline]
-    pub(crate) fn settle(&mut self, at: u32) {
-        let entry = &mut self.entries[at as usize];
-        let takes_turns = entry.ready && entry.used.count > 0;
-        if takes_turns != entry.takes_turns {
-            entry.takes_turns = takes_turns;
-            if takes_turns {
-                self.rotation.push_back(&mut self.entries, 0, at);
-            } else {
-                self.rotation.unlink(&mut self.entries, 0, at);
-            }
+    pub(crate) fn take_turn(&mut self) -> Option<u32> {
+        let at = self.turn()?;
+        if self.rotation.tail != at {
+            self.registry.unlink(&mut self.rotation, at);
+            self.registry.push_back(&mut self.rotation, at);
         }
-        if !self.entries[at as usize].matters() {
-            self.forget(at);
-        }
+        Some(at)
     }
 
-    /// Whose turn it is.
+    /// The destination whose turn it is.
     #[inline]
-    pub(crate) fn next_turn(&self) -> Option<u32> {
+    pub(crate) fn turn(&self) -> Option<u32> {
         Some(self.rotation.head).filter(|&at| at != NONE)
     }
 
-    /// Moves the destination whose turn it is to the end of the rotation.
-    #[inline]
-    pub(crate) fn pass_turn(&mut self, at: u32) {
-        if self.rotation.tail != at {
-            self.rotation.unlink(&mut self.entries, 0, at);
-            self.rotation.push_back(&mut self.entries, 0, at);
-        }
+    pub(crate) fn id(&self, at: u32) -> Option<&D> {
+        self.registry.key(at)
     }
 
-    /// Slots in use and slots held.
-    pub(crate) fn occupancy(&self) -> (usize, usize) {
-        (self.len, self.entries.len())
+    /// Whether memory for this many more destinations than there are is held, if it is worth
+    /// giving up.
+    pub(crate) fn sparse(&self) -> Option<usize> {
+        self.registry.is_sparse().then(|| self.registry.capacity())
     }
 
-    /// Gives up free slots. Returns where each old one went.
+    /// Gives up memory that is not in use. Returns where each destination went.
     pub(crate) fn compact(&mut self) -> Vec<u32> {
-        let mut rotation = Vec::new();
-        let mut at = self.rotation.head;
-        while at != NONE {
-            rotation.push(at);
-            at = self.entries[at as usize].turn.next;
-        }
-        let mut moved = vec![NONE; self.entries.len()];
-        let old = std::mem::replace(&mut self.entries, Vec::with_capacity(self.len));
-        self.free = NONE;
-        self.index.reset(self.len);
-        for (from, entry) in old
-            .into_iter()
-            .enumerate()
-            .filter(|(_, entry)| entry.id.is_some())
-        {
-            let to = self.entries.len() as u32;
-            moved[from] = to;
-            self.index.insert(entry.hash, to);
-            self.entries.push(entry);
-        }
-        self.rotation = List::EMPTY;
-        for at in rotation {
-            self.rotation
-                .push_back(&mut self.entries, 0, moved[at as usize]);
-        }
-        moved
-    }
-
-    #[inline]
-    fn find_hashed(&self, id: &D, hash: u32) -> Option<u32> {
-        self.index
-            .find(hash, |at| self.entries[at as usize].id.as_ref() == Some(id))
-    }
-
-    fn insert(&mut self, id: D, hash: u32) -> u32 {
-        let entry = Destination::new(id, hash);
-        let at = match self.free {
-            NONE => {
-                self.entries.push(entry);
-                self.entries.len() as u32 - 1
-            }
-            at => {
-                self.free = self.entries[at as usize].turn.next;
-                self.entries[at as usize] = entry;
-                at
-            }
-        };
-        self.index.insert(hash, at);
-        self.len += 1;
-        at
-    }
-
-    fn forget(&mut self, at: u32) {
-        let entry = &mut self.entries[at as usize];
-        entry.id = None;
-        entry.turn.next = self.free;
-        self.free = at;
-        self.len -= 1;
-        self.index.remove(entry.hash, at);
-    }
-
-    #[inline]
-    fn hash(&self, id: &D) -> u32 {
-        self.hasher.hash_one(id) as u32
+        self.registry.compact(&mut self.rotation)
     }
 }

@@ -1,10 +1,11 @@
 use std::fmt;
 use std::iter::FusedIterator;
+use std::time::Instant;
 
 use thiserror::Error;
 
 use crate::record::Record;
-use crate::table::Table;
+use crate::table::{Table, Unfit};
 
 /// Why a record was evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -16,6 +17,24 @@ pub enum Evicted {
     Oldest,
     /// It was put back while another record with its key was in the table, which stays.
     Duplicate,
+}
+
+impl From<Unfit> for Evicted {
+    fn from(unfit: Unfit) -> Self {
+        match unfit {
+            Unfit::KeyTaken => Self::Duplicate,
+            Unfit::NoIndexLeft => Self::Oldest,
+        }
+    }
+}
+
+impl From<Unfit> for Refusal {
+    fn from(unfit: Unfit) -> Self {
+        match unfit {
+            Unfit::KeyTaken => Self::Duplicate,
+            Unfit::NoIndexLeft => Self::Full,
+        }
+    }
 }
 
 /// Why a record was refused.
@@ -48,22 +67,39 @@ impl<R> fmt::Debug for Refused<R> {
     }
 }
 
-/// Brings a table back within its caps, and yields the records that had to go, in the order in
-/// which they go.
+/// Brings a backlog back within its caps, and yields the records that had to go with the reason, in
+/// the order in which they go.
+///
+/// Each is evicted when it is asked for. Dropping the iterator evicts and drops the rest, so the
+/// backlog is within its caps as soon as it can be used again.
+#[must_use = "evicted records are dropped unless they are taken"]
+pub struct Evictions<'a, R: Record> {
+    table: &'a mut Table<R, ()>,
+    /// Put back in vain; the first one lies last.
+    unfit: Vec<(R, Evicted)>,
+}
+
+/// Brings an ack-pending table back within its caps, and yields the records that had to go, oldest
+/// first.
 ///
 /// Each is evicted when it is asked for. Dropping the iterator evicts and drops the rest, so the
 /// table is within its caps as soon as it can be used again.
 #[must_use = "evicted records are dropped unless they are taken"]
-pub struct Evictions<'a, R: Record> {
-    table: &'a mut Table<R>,
-    /// Put back in vain; the first one lies last.
-    duplicates: Vec<R>,
+pub struct Overflow<'a, R: Record> {
+    table: &'a mut Table<R, Option<Instant>>,
 }
 
 impl<'a, R: Record> Evictions<'a, R> {
     #[inline]
-    pub(crate) fn new(table: &'a mut Table<R>, duplicates: Vec<R>) -> Self {
-        Self { table, duplicates }
+    pub(crate) fn new(table: &'a mut Table<R, ()>, unfit: Vec<(R, Evicted)>) -> Self {
+        Self { table, unfit }
+    }
+}
+
+impl<'a, R: Record> Overflow<'a, R> {
+    #[inline]
+    pub(crate) fn new(table: &'a mut Table<R, Option<Instant>>) -> Self {
+        Self { table }
     }
 }
 
@@ -72,24 +108,47 @@ impl<R: Record> Iterator for Evictions<'_, R> {
 
     #[inline]
     fn next(&mut self) -> Option<(R, Evicted)> {
-        match self.duplicates.pop() {
-            Some(record) => Some((record, Evicted::Duplicate)),
+        match self.unfit.pop() {
+            Some(unfit) => Some(unfit),
             None => self.table.shed(),
         }
     }
 }
 
+impl<R: Record> Iterator for Overflow<'_, R> {
+    type Item = R;
+
+    #[inline]
+    fn next(&mut self) -> Option<R> {
+        self.table.shed().map(|(record, _)| record)
+    }
+}
+
 impl<R: Record> FusedIterator for Evictions<'_, R> {}
+impl<R: Record> FusedIterator for Overflow<'_, R> {}
 
 impl<R: Record> Drop for Evictions<'_, R> {
     #[inline]
     fn drop(&mut self) {
-        self.for_each(drop);
+        while self.table.shed().is_some() {}
+    }
+}
+
+impl<R: Record> Drop for Overflow<'_, R> {
+    #[inline]
+    fn drop(&mut self) {
+        while self.table.shed().is_some() {}
     }
 }
 
 impl<R: Record> fmt::Debug for Evictions<'_, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Evictions").finish_non_exhaustive()
+    }
+}
+
+impl<R: Record> fmt::Debug for Overflow<'_, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Overflow").finish_non_exhaustive()
     }
 }

@@ -1,146 +1,219 @@
 use std::fmt;
 use std::iter::FusedIterator;
+use std::time::Instant;
 
 use crate::list::NONE;
 use crate::record::Record;
-use crate::slot::{OWN, earlier, later};
+use crate::slot::{OWN, Slot, first, last};
 use crate::table::{End, Table};
 
-/// The records of one destination in order, borrowed.
-pub struct Iter<'a, R: Record> {
-    table: &'a Table<R>,
-    /// The next node of each class, from the front and from the back.
+/// The slots of one destination, in order.
+struct Slots<'a, R: Record, N> {
+    slots: &'a [Slot<R, N>],
+    /// The next slot of each class from the front, and from the back.
     heads: [u32; 2],
     tails: [u32; 2],
     left: usize,
 }
 
-impl<'a, R: Record> Iter<'a, R> {
-    pub(crate) fn new(table: &'a Table<R>, id: &R::Destination) -> Self {
+impl<'a, R: Record, N: Copy + Default> Slots<'a, R, N> {
+    fn new(table: &'a Table<R, N>, id: &R::Destination) -> Self {
+        let slots = table.slots();
         match table.destinations.get(id) {
             None => Self {
-                table,
+                slots,
                 heads: [NONE; 2],
                 tails: [NONE; 2],
                 left: 0,
             },
             Some(entry) => Self {
-                table,
+                slots,
                 heads: entry.lists.map(|list| list.head),
                 tails: entry.lists.map(|list| list.tail),
                 left: entry.used.count,
             },
         }
     }
-}
 
-impl<'a, R: Record> Iterator for Iter<'a, R> {
-    type Item = &'a R;
-
-    fn next(&mut self) -> Option<&'a R> {
+    fn next(&mut self) -> Option<&'a Slot<R, N>> {
         self.left = self.left.checked_sub(1)?;
-        let slots = self.table.slots();
-        let slot = slots.get(earlier(slots, self.heads[0], self.heads[1]) as usize)?;
-        self.heads[slot.class()] = slot.links[OWN].next;
-        slot.record.as_ref()
+        let slot = self.slots.get(first(self.slots, self.heads) as usize)?;
+        self.heads[slot.rank.class()] = slot.links[OWN].next;
+        Some(slot)
     }
 
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.left, Some(self.left))
-    }
-}
-
-impl<R: Record> DoubleEndedIterator for Iter<'_, R> {
-    fn next_back(&mut self) -> Option<Self::Item> {
+    fn next_back(&mut self) -> Option<&'a Slot<R, N>> {
         self.left = self.left.checked_sub(1)?;
-        let slots = self.table.slots();
-        let slot = slots.get(later(slots, self.tails[0], self.tails[1]) as usize)?;
-        self.tails[slot.class()] = slot.links[OWN].prev;
-        slot.record.as_ref()
+        let slot = self.slots.get(last(self.slots, self.tails) as usize)?;
+        self.tails[slot.rank.class()] = slot.links[OWN].prev;
+        Some(slot)
     }
 }
 
-impl<R: Record> ExactSizeIterator for Iter<'_, R> {}
-impl<R: Record> FusedIterator for Iter<'_, R> {}
-
-impl<R: Record> Clone for Iter<'_, R> {
+impl<R: Record, N> Clone for Slots<'_, R, N> {
     fn clone(&self) -> Self {
         Self { ..*self }
     }
 }
 
-impl<R: Record> fmt::Debug for Iter<'_, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Iter")
-            .field("left", &self.left)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Takes the records of one destination out of a table, in order.
-///
-/// Dropping it takes out and drops what is left.
-#[must_use = "dropping it drops the records of the destination"]
-pub struct Drain<'a, R: Record> {
-    table: &'a mut Table<R>,
+/// Takes out the records of one destination, in order.
+struct Takes<'a, R: Record, N: Copy + Default> {
+    table: &'a mut Table<R, N>,
     destination: u32,
     left: usize,
 }
 
-impl<'a, R: Record> Drain<'a, R> {
-    pub(crate) fn new(table: &'a mut Table<R>, id: &R::Destination) -> Self {
-        let destination = table.destinations.find(id).unwrap_or(NONE);
-        let left = match destination {
-            NONE => 0,
-            at => table.destinations.at(at).used.count,
-        };
-        Self {
-            table,
-            destination,
-            left,
+impl<'a, R: Record, N: Copy + Default> Takes<'a, R, N> {
+    fn new(table: &'a mut Table<R, N>, id: &R::Destination) -> Self {
+        match table.destinations.find(id) {
+            None => Self {
+                table,
+                destination: NONE,
+                left: 0,
+            },
+            Some(destination) => {
+                let left = table.destinations[destination].used.count;
+                Self {
+                    table,
+                    destination,
+                    left,
+                }
+            }
         }
     }
 
-    fn take(&mut self, end: End) -> Option<R> {
+    /// The destination may be gone with its last record, but not before.
+    fn take(&mut self, end: End) -> Option<(R, N)> {
         self.left = self.left.checked_sub(1)?;
-        let at = self
-            .table
-            .end_of(&self.table.destinations.at(self.destination).lists, end)?;
-        self.table.take(at)
+        let at = self.table.at_end(self.destination, end)?;
+        let note = self.table.slot(at)?.note;
+        Some((self.table.take(at)?, note))
     }
-}
 
-impl<R: Record> Iterator for Drain<'_, R> {
-    type Item = R;
-
-    fn next(&mut self) -> Option<R> {
+    fn next(&mut self) -> Option<(R, N)> {
         self.take(End::Front)
     }
 
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.left, Some(self.left))
-    }
-}
-
-impl<R: Record> DoubleEndedIterator for Drain<'_, R> {
-    fn next_back(&mut self) -> Option<R> {
+    fn next_back(&mut self) -> Option<(R, N)> {
         self.take(End::Back)
     }
 }
 
-impl<R: Record> ExactSizeIterator for Drain<'_, R> {}
-impl<R: Record> FusedIterator for Drain<'_, R> {}
-
-impl<R: Record> Drop for Drain<'_, R> {
+impl<R: Record, N: Copy + Default> Drop for Takes<'_, R, N> {
     fn drop(&mut self) {
-        self.for_each(drop);
+        while self.next().is_some() {}
     }
 }
 
-impl<R: Record> fmt::Debug for Drain<'_, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Drain")
-            .field("left", &self.left)
-            .finish_non_exhaustive()
+/// The records of one destination in a [`Backlog`](crate::Backlog), in order.
+pub struct Iter<'a, R: Record>(Slots<'a, R, ()>);
+
+/// The records of one destination in an [`AckPending`](crate::AckPending) with their deadlines, in
+/// order.
+pub struct IterPending<'a, R: Record>(Slots<'a, R, Option<Instant>>);
+
+/// Takes the records of one destination out of a [`Backlog`](crate::Backlog), in order.
+///
+/// Dropping it takes out and drops what is left.
+#[must_use = "dropping it drops the records of the destination"]
+pub struct Drain<'a, R: Record>(Takes<'a, R, ()>);
+
+/// Takes the records of one destination out of an [`AckPending`](crate::AckPending) with their
+/// deadlines, in order.
+///
+/// Dropping it takes out and drops what is left.
+#[must_use = "dropping it drops the records of the destination"]
+pub struct DrainPending<'a, R: Record>(Takes<'a, R, Option<Instant>>);
+
+impl<'a, R: Record> Iter<'a, R> {
+    pub(crate) fn new(table: &'a Table<R, ()>, id: &R::Destination) -> Self {
+        Self(Slots::new(table, id))
     }
 }
+
+impl<'a, R: Record> IterPending<'a, R> {
+    pub(crate) fn new(table: &'a Table<R, Option<Instant>>, id: &R::Destination) -> Self {
+        Self(Slots::new(table, id))
+    }
+}
+
+impl<'a, R: Record> Drain<'a, R> {
+    pub(crate) fn new(table: &'a mut Table<R, ()>, id: &R::Destination) -> Self {
+        Self(Takes::new(table, id))
+    }
+}
+
+impl<'a, R: Record> DrainPending<'a, R> {
+    pub(crate) fn new(table: &'a mut Table<R, Option<Instant>>, id: &R::Destination) -> Self {
+        Self(Takes::new(table, id))
+    }
+}
+
+impl<R: Record> Clone for Iter<'_, R> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<R: Record> Clone for IterPending<'_, R> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+fn borrowed<R>(slot: &Slot<R, ()>) -> Option<&R> {
+    slot.record.as_ref()
+}
+
+fn borrowed_with_deadline<R>(slot: &Slot<R, Option<Instant>>) -> Option<(&R, Option<Instant>)> {
+    Some((slot.record.as_ref()?, slot.note))
+}
+
+fn taken<R>((record, ()): (R, ())) -> Option<R> {
+    Some(record)
+}
+
+/// The traits that all iterators here have in common.
+macro_rules! iterate {
+    ($name:ident, $item:ty, $make:expr) => {
+        impl<'a, R: Record> Iterator for $name<'a, R> {
+            type Item = $item;
+
+            #[inline]
+            fn next(&mut self) -> Option<$item> {
+                self.0.next().and_then($make)
+            }
+
+            fn size_hint(&self) -> (usize, Option<usize>) {
+                (self.0.left, Some(self.0.left))
+            }
+        }
+
+        impl<R: Record> DoubleEndedIterator for $name<'_, R> {
+            #[inline]
+            fn next_back(&mut self) -> Option<Self::Item> {
+                self.0.next_back().and_then($make)
+            }
+        }
+
+        impl<R: Record> ExactSizeIterator for $name<'_, R> {}
+        impl<R: Record> FusedIterator for $name<'_, R> {}
+
+        impl<R: Record> fmt::Debug for $name<'_, R> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($name))
+                    .field("left", &self.0.left)
+                    .finish()
+            }
+        }
+    };
+}
+
+iterate!(Iter, &'a R, borrowed);
+iterate!(
+    IterPending,
+    (&'a R, Option<Instant>),
+    borrowed_with_deadline
+);
+iterate!(Drain, R, taken);
+iterate!(DrainPending, (R, Option<Instant>), Some);

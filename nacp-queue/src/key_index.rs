@@ -1,4 +1,4 @@
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hash};
 
 use hashbrown::DefaultHashBuilder;
 
@@ -9,26 +9,67 @@ use crate::slot::Slot;
 
 /// Finds records by key: in a ring addressed by the key's sequence number, else by hash.
 ///
-/// A ring place holds one record; a second one whose number falls there goes to the hash table. So
-/// the size of the ring follows the number of records in it, whatever their numbers are.
+/// A place in the ring holds one record; a second one whose number falls there goes to the hash
+/// table. So the size of the ring follows how many records are in it, whatever their numbers are.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KeyIndex {
+    /// A power of two of places, or none.
     ring: Vec<u32>,
     in_ring: usize,
     hashed: HashIndex,
     hasher: DefaultHashBuilder,
 }
 
-/// The key is taken.
-#[derive(Debug)]
-pub(crate) struct Taken;
-
 impl KeyIndex {
     #[inline]
-    pub(crate) fn find<R: Record>(&self, slots: &[Slot<R>], key: &R::Key) -> Option<u32> {
+    pub(crate) fn find<R: Record, N>(&self, slots: &[Slot<R, N>], key: &R::Key) -> Option<u32> {
+        if let Some(sequence) = R::sequence(key)
+            && let Some(at) = self.find_in_ring(slots, key, self.place(sequence))
+        {
+            return Some(at);
+        }
+        self.find_hashed(slots, key)
+    }
+
+    /// Adds `key` for the record that is about to lie at `at`. Returns the hash to keep with it, or
+    /// nothing if the key is taken.
+    #[inline]
+    pub(crate) fn insert<R: Record, N>(
+        &mut self,
+        slots: &[Slot<R, N>],
+        key: &R::Key,
+        at: u32,
+    ) -> Option<u32> {
+        let Some(sequence) = R::sequence(key) else {
+            return self.insert_hashed(slots, key, at);
+        };
+        if (self.in_ring + 1) * 2 > self.ring.len() {
+            self.grow_ring(slots);
+        }
+        let place = self.place(sequence);
+        if self.ring[place] != NONE {
+            let taken = self.find_in_ring(slots, key, place).is_some();
+            return if taken {
+                None
+            } else {
+                self.insert_hashed(slots, key, at)
+            };
+        }
+        if self.find_hashed(slots, key).is_some() {
+            return None;
+        }
+        self.ring[place] = at;
+        self.in_ring += 1;
+        Some(0)
+    }
+
+    /// Removes `key`. Returns where its record lies.
+    #[inline]
+    pub(crate) fn take<R: Record, N>(&mut self, slots: &[Slot<R, N>], key: &R::Key) -> Option<u32> {
         if let Some(sequence) = R::sequence(key) {
-            let at = self.ring.get(self.place(sequence)).copied().unwrap_or(NONE);
-            if at != NONE && slots[at as usize].has_key(key) {
+            let place = self.place(sequence);
+            if let Some(at) = self.find_in_ring(slots, key, place) {
+                self.clear(place);
                 return Some(at);
             }
         }
@@ -36,35 +77,7 @@ impl KeyIndex {
             return None;
         }
         self.hashed
-            .find(self.hash(key), |at| slots[at as usize].has_key(key))
-    }
-
-    /// Adds `key` for the record that is about to lie at `at`. Returns the hash to keep with it.
-    #[inline]
-    pub(crate) fn insert<R: Record>(
-        &mut self,
-        slots: &[Slot<R>],
-        key: &R::Key,
-        at: u32,
-    ) -> Result<u32, Taken> {
-        let Some(sequence) = R::sequence(key) else {
-            return self.insert_hashed(slots, key, at);
-        };
-        self.grow_ring(slots);
-        let place = self.place(sequence);
-        let there = self.ring[place];
-        if there != NONE {
-            if slots[there as usize].has_key(key) {
-                return Err(Taken);
-            }
-            return self.insert_hashed(slots, key, at);
-        }
-        if !self.hashed.is_empty() && self.find(slots, key).is_some() {
-            return Err(Taken);
-        }
-        self.ring[place] = at;
-        self.in_ring += 1;
-        Ok(0)
+            .remove(self.hash(key), |at| slots[at as usize].has_key(key))
     }
 
     /// Removes the record at `at`, whose key was inserted with `hash`.
@@ -73,48 +86,64 @@ impl KeyIndex {
         if let Some(sequence) = R::sequence(key) {
             let place = self.place(sequence);
             if self.ring.get(place) == Some(&at) {
-                self.ring[place] = NONE;
-                self.in_ring -= 1;
+                self.clear(place);
                 return;
             }
         }
-        self.hashed.remove(hash, at);
+        self.hashed.remove(hash, |there| there == at);
     }
 
     /// Forgets everything and keeps memory for `capacity` records.
     pub(crate) fn reset(&mut self, capacity: usize) {
         self.in_ring = 0;
-        if !self.ring.is_empty() {
+        if self.ring.is_empty() {
+            self.hashed.reset(capacity);
+        } else {
             self.ring = vec![NONE; ring_len(capacity)];
+            self.hashed.reset(0);
         }
-        self.hashed
-            .reset(if self.ring.is_empty() { capacity } else { 0 });
     }
 
-    fn insert_hashed<R: Record>(
+    #[inline]
+    fn find_in_ring<R: Record, N>(
+        &self,
+        slots: &[Slot<R, N>],
+        key: &R::Key,
+        place: usize,
+    ) -> Option<u32> {
+        let at = *self.ring.get(place)?;
+        slots
+            .get(at as usize)
+            .filter(|slot| slot.has_key(key))
+            .map(|_| at)
+    }
+
+    #[inline]
+    fn find_hashed<R: Record, N>(&self, slots: &[Slot<R, N>], key: &R::Key) -> Option<u32> {
+        if self.hashed.is_empty() {
+            return None;
+        }
+        self.hashed
+            .find(self.hash(key), |at| slots[at as usize].has_key(key))
+    }
+
+    #[inline]
+    fn insert_hashed<R: Record, N>(
         &mut self,
-        slots: &[Slot<R>],
+        slots: &[Slot<R, N>],
         key: &R::Key,
         at: u32,
-    ) -> Result<u32, Taken> {
+    ) -> Option<u32> {
         let hash = self.hash(key);
-        if self
-            .hashed
-            .find(hash, |at| slots[at as usize].has_key(key))
-            .is_some()
-        {
-            return Err(Taken);
-        }
-        self.hashed.insert(hash, at);
-        Ok(hash)
+        let is_it = |there: u32| slots[there as usize].has_key(key);
+        self.hashed
+            .insert(hash, at, is_it, |there| slots[there as usize].hash)
+            .then_some(hash)
     }
 
     /// Keeps at least half of the ring free.
-    #[inline]
-    fn grow_ring<R: Record>(&mut self, slots: &[Slot<R>]) {
-        if (self.in_ring + 1) * 2 <= self.ring.len() {
-            return;
-        }
+    #[cold]
+    fn grow_ring<R: Record, N>(&mut self, slots: &[Slot<R, N>]) {
         let len = ring_len(self.in_ring + 1);
         let old = std::mem::replace(&mut self.ring, vec![NONE; len]);
         // Numbers that differ in the smaller ring differ in the larger one.
@@ -127,12 +156,18 @@ impl KeyIndex {
     }
 
     #[inline]
+    fn clear(&mut self, place: usize) {
+        self.ring[place] = NONE;
+        self.in_ring -= 1;
+    }
+
+    #[inline]
     fn place(&self, sequence: u64) -> usize {
         sequence as usize & self.ring.len().wrapping_sub(1)
     }
 
     #[inline]
-    fn hash<K: std::hash::Hash>(&self, key: &K) -> u32 {
+    fn hash<K: Hash>(&self, key: &K) -> u32 {
         self.hasher.hash_one(key) as u32
     }
 }

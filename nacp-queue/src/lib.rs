@@ -12,13 +12,14 @@ mod key_index;
 mod list;
 mod received;
 mod record;
+mod registry;
 mod slot;
 mod table;
 
-pub use ack_pending::{AckPending, DrainPending, IterPending, Overflow};
+pub use ack_pending::AckPending;
 pub use backlog::Backlog;
 pub use caps::{Caps, CapsError, Room};
-pub use evictions::{Evicted, Evictions, Refusal, Refused};
-pub use iter::{Drain, Iter};
+pub use evictions::{Evicted, Evictions, Overflow, Refusal, Refused};
+pub use iter::{Drain, DrainPending, Iter, IterPending};
 pub use received::{Forgotten, Heard, Received, ReceivedError};
 pub use record::Record;

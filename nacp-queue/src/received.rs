@@ -102,17 +102,23 @@ impl<K: Eq> Window<K> {
             .is_some()
     }
 
+    fn index_new(&mut self, hash: u32, at: u32) {
+        self.index
+            .insert(hash, at, |_| false, |there| self.keys[there as usize].0);
+    }
+
     /// Adds a key that is not there; gives back the one that it pushed out.
     fn insert(&mut self, hash: u32, key: K, window: usize) -> Option<K> {
         if self.keys.len() < window {
-            self.index.insert(hash, self.keys.len() as u32);
+            let at = self.keys.len() as u32;
             self.keys.push((hash, key));
+            self.index_new(hash, at);
             return None;
         }
         let at = self.oldest as u32;
         let (old_hash, old) = std::mem::replace(&mut self.keys[self.oldest], (hash, key));
-        self.index.remove(old_hash, at);
-        self.index.insert(hash, at);
+        self.index.remove(old_hash, |there| there == at);
+        self.index_new(hash, at);
         self.oldest = (self.oldest + 1) % window;
         self.forgotten = self.forgotten.saturating_add(1);
         Some(old)
@@ -274,7 +280,8 @@ impl<K: Hash + Eq, S: Hash + Eq + Clone> Received<K, S> {
                 at
             }
         };
-        self.index.insert(hash, at);
+        self.index
+            .insert(hash, at, |_| false, |at| self.sources[at as usize].hash);
         self.len += 1;
         self.unpinned.push_back(&mut self.sources, 0, at);
         self.unpinned_len += 1;
@@ -299,7 +306,7 @@ impl<K: Hash + Eq, S: Hash + Eq + Clone> Received<K, S> {
         entry.age.next = self.free;
         self.free = at;
         self.len -= 1;
-        self.index.remove(entry.hash, at);
+        self.index.remove(entry.hash, |there| there == at);
         id
     }
 

@@ -1,37 +1,69 @@
-use crate::list::{Link, Linked, NONE};
+use crate::list::{Link, Linked, List, NONE};
 use crate::record::Record;
 
-/// Which list a link belongs to.
+/// Which list a link belongs to: that of the whole table, or that of the record's destination.
 pub(crate) const WHOLE: usize = 0;
 pub(crate) const OWN: usize = 1;
 
-/// One place in the slab: a record and its books, or a link of the free list.
+/// The records that are not droppable in order, and those that are.
+///
+/// The order of all is the merge of both by rank. It needs fewer links than a list of all beside
+/// a list of the droppable ones.
+pub(crate) type Classes = [List; 2];
+
+/// One place in the slab: a record with its books, or a link of the free list.
+///
+/// `N` is what a table notes beside each record.
 #[derive(Clone, Debug)]
-pub(crate) struct Slot<R> {
-    /// Place in the list of the whole table and in that of the destination, among its own class.
+pub(crate) struct Slot<R, N> {
     pub(crate) links: [Link; 2],
     pub(crate) destination: u32,
     pub(crate) hash: u32,
-    /// Order in the table, and in the lowest bit the class.
-    pub(crate) rank: i64,
+    pub(crate) rank: Rank,
     pub(crate) bytes: u64,
+    pub(crate) note: N,
     pub(crate) record: Option<R>,
 }
 
-impl<R> Linked for Slot<R> {
+/// A place in the order of a table, and the class of the record there in the lowest bit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Rank(i64);
+
+impl Rank {
+    /// Ranks of the same class and order are those of one record.
+    #[inline]
+    pub(crate) fn new(order: i64, droppable: bool) -> Self {
+        Self(order << 1 | i64::from(droppable))
+    }
+
+    #[inline]
+    pub(crate) fn class(self) -> usize {
+        (self.0 & 1) as usize
+    }
+}
+
+impl<R, N> Linked for Slot<R, N> {
     #[inline]
     fn link(&mut self, which: usize) -> &mut Link {
         &mut self.links[which]
     }
 }
 
-impl<R: Record> Slot<R> {
-    /// 1 for a droppable record, 0 for any other.
-    #[inline]
-    pub(crate) fn class(&self) -> usize {
-        (self.rank & 1) as usize
+impl<R, N: Default> Slot<R, N> {
+    pub(crate) fn vacant() -> Self {
+        Self {
+            links: [Link::ALONE; 2],
+            destination: NONE,
+            hash: 0,
+            rank: Rank(0),
+            bytes: 0,
+            note: N::default(),
+            record: None,
+        }
     }
+}
 
+impl<R: Record, N> Slot<R, N> {
     #[inline]
     pub(crate) fn has_key(&self, key: &R::Key) -> bool {
         self.record
@@ -46,27 +78,22 @@ impl<R: Record> Slot<R> {
     }
 }
 
-/// The records of one class in order, and those of the other.
-pub(crate) type Classes = [crate::list::List; 2];
-
-/// The one of two nodes that comes first.
+/// The one of two slots that comes first.
 #[inline]
-pub(crate) fn earlier<R>(slots: &[Slot<R>], a: u32, b: u32) -> u32 {
-    match (a, b) {
-        (NONE, b) => b,
-        (a, NONE) => a,
-        (a, b) if slots[a as usize].rank < slots[b as usize].rank => a,
-        (_, b) => b,
+pub(crate) fn first<R, N>(slots: &[Slot<R, N>], [a, b]: [u32; 2]) -> u32 {
+    if b == NONE || (a != NONE && slots[a as usize].rank < slots[b as usize].rank) {
+        a
+    } else {
+        b
     }
 }
 
-/// The one of two nodes that comes last.
+/// The one of two slots that comes last.
 #[inline]
-pub(crate) fn later<R>(slots: &[Slot<R>], a: u32, b: u32) -> u32 {
-    match (a, b) {
-        (NONE, b) => b,
-        (a, NONE) => a,
-        (a, b) if slots[a as usize].rank > slots[b as usize].rank => a,
-        (_, b) => b,
+pub(crate) fn last<R, N>(slots: &[Slot<R, N>], [a, b]: [u32; 2]) -> u32 {
+    if b == NONE || (a != NONE && slots[a as usize].rank > slots[b as usize].rank) {
+        a
+    } else {
+        b
     }
 }

@@ -4,12 +4,9 @@ use crate::caps::{Caps, Room, Usage};
 use crate::destinations::Destinations;
 use crate::evictions::Evicted;
 use crate::key_index::KeyIndex;
-use crate::list::{Link, List, NONE};
+use crate::list::{List, NONE};
 use crate::record::Record;
-use crate::slot::{Classes, OWN, Slot, WHOLE, earlier, later};
-
-/// Slots that a table keeps however few records it holds.
-const KEPT_SLOTS: usize = 1024;
+use crate::slot::{Classes, OWN, Rank, Slot, WHOLE, first, last};
 
 /// Which end of the order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,35 +15,38 @@ pub(crate) enum End {
     Back,
 }
 
-/// The slab, its lists and its index: what backlog and ack-pending have in common.
-///
-/// Records lie on two lists by class (droppable or not), and on two more of their destination. The
-/// order of a whole is the merge of both classes by rank.
+/// What backlog and ack-pending have in common: the slab, its lists, its index and its books.
 #[derive(Clone)]
-pub(crate) struct Table<R: Record> {
-    slots: Vec<Slot<R>>,
+pub(crate) struct Table<R: Record, N> {
+    slots: Vec<Slot<R, N>>,
     free: u32,
-    pub(crate) used: Usage,
-    pub(crate) caps: Caps,
+    caps: Caps,
+    used: Usage,
     lists: Classes,
-    first_rank: i64,
-    next_rank: i64,
+    /// The orders of the first and of the next last record.
+    span: (i64, i64),
     index: KeyIndex,
     pub(crate) destinations: Destinations<R::Destination>,
     /// Destinations that may hold more than their own caps.
     crowded: Vec<u32>,
 }
 
-impl<R: Record> Table<R> {
+/// Why a record could not be inserted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unfit {
+    KeyTaken,
+    NoIndexLeft,
+}
+
+impl<R: Record, N: Copy + Default> Table<R, N> {
     pub(crate) fn new(caps: Caps) -> Self {
         Self {
             slots: Vec::new(),
             free: NONE,
-            used: Usage::default(),
             caps,
+            used: Usage::default(),
             lists: [List::EMPTY; 2],
-            first_rank: 0,
-            next_rank: 0,
+            span: (0, 0),
             index: KeyIndex::default(),
             destinations: Destinations::new(),
             crowded: Vec::new(),
@@ -54,104 +54,94 @@ impl<R: Record> Table<R> {
     }
 
     #[inline]
-    pub(crate) fn get(&self, key: &R::Key) -> Option<&R> {
-        let at = self.index.find(&self.slots, key)?;
-        self.record(at)
+    pub(crate) fn find(&self, key: &R::Key) -> Option<u32> {
+        self.index.find(&self.slots, key)
     }
 
     #[inline]
-    pub(crate) fn remove(&mut self, key: &R::Key) -> Option<R> {
-        let at = self.index.find(&self.slots, key)?;
-        self.take(at)
+    pub(crate) fn slot(&self, at: u32) -> Option<&Slot<R, N>> {
+        self.slots.get(at as usize)
     }
 
-    /// Adds a record at one end, whatever the caps say.
     #[inline]
-    pub(crate) fn insert(&mut self, end: End, record: R) -> Result<(), R> {
-        let at = match self.free {
-            NONE => self.slots.len() as u32,
-            at => at,
-        };
-        let Ok(hash) = self.index.insert(&self.slots, record.key(), at) else {
-            return Err(record);
-        };
-        let bytes = record.bytes();
-        let destination = self.destinations.find_or_insert(record.destination());
-        let rank = self.rank(end, record.droppable());
-        self.occupy(
-            at,
-            Slot {
-                links: [Link::ALONE; 2],
-                destination,
-                hash,
-                rank,
-                bytes,
-                record: Some(record),
-            },
-        );
-        self.thread(end, at);
-        self.count(destination, bytes);
-        Ok(())
+    pub(crate) fn record(&self, at: u32) -> Option<&R> {
+        self.slot(at)?.record.as_ref()
+    }
+
+    pub(crate) fn slots(&self) -> &[Slot<R, N>] {
+        &self.slots
     }
 
     /// The first record of a destination.
     #[inline]
     pub(crate) fn first_of(&self, id: &R::Destination) -> Option<u32> {
-        self.first_at(self.destinations.find(id)?)
+        self.at_end(self.destinations.find(id)?, End::Front)
     }
 
-    /// The first record of the destination at `at`.
+    /// The record at one end of the destination at `destination`.
     #[inline]
-    pub(crate) fn first_at(&self, at: u32) -> Option<u32> {
-        self.end_of(&self.destinations.at(at).lists, End::Front)
-    }
-
-    /// The node at one end of a merged order.
-    #[inline]
-    pub(crate) fn end_of(&self, lists: &Classes, end: End) -> Option<u32> {
+    pub(crate) fn at_end(&self, destination: u32, end: End) -> Option<u32> {
+        let [kept, droppable] = self.destinations[destination].lists;
         let at = match end {
-            End::Front => earlier(&self.slots, lists[0].head, lists[1].head),
-            End::Back => later(&self.slots, lists[0].tail, lists[1].tail),
+            End::Front => first(&self.slots, [kept.head, droppable.head]),
+            End::Back => last(&self.slots, [kept.tail, droppable.tail]),
         };
         Some(at).filter(|&at| at != NONE)
     }
 
+    /// Adds a record at one end, whatever the caps say.
     #[inline]
-    pub(crate) fn record(&self, at: u32) -> Option<&R> {
-        self.slots[at as usize].record.as_ref()
-    }
-
-    pub(crate) fn slots(&self) -> &[Slot<R>] {
-        &self.slots
+    pub(crate) fn insert(
+        &mut self,
+        end: End,
+        record: R,
+        droppable: bool,
+        note: N,
+    ) -> Result<(), (R, Unfit)> {
+        let Some(at) = self.free_slot() else {
+            return Err((record, Unfit::NoIndexLeft));
+        };
+        let Some(hash) = self.index.insert(&self.slots, record.key(), at) else {
+            return Err((record, Unfit::KeyTaken));
+        };
+        let bytes = record.bytes();
+        let destination = self.destinations.find_or_insert(record.destination());
+        let rank = self.next_rank(end, droppable);
+        // Field by field, so that the record is copied once.
+        let slot = &mut self.slots[at as usize];
+        self.free = slot.links[WHOLE].next;
+        slot.destination = destination;
+        slot.hash = hash;
+        slot.rank = rank;
+        slot.bytes = bytes;
+        slot.note = note;
+        slot.record = Some(record);
+        self.thread(end, at);
+        self.count(destination, bytes);
+        Ok(())
     }
 
     /// Takes the record at `at` out of everything.
     #[inline]
     pub(crate) fn take(&mut self, at: u32) -> Option<R> {
-        let slot = &mut self.slots[at as usize];
-        let record = slot.record.take()?;
-        let (hash, bytes, destination, class) =
-            (slot.hash, slot.bytes, slot.destination, slot.class());
-        self.index.remove::<R>(record.key(), hash, at);
-        self.lists[class].unlink(&mut self.slots, WHOLE, at);
-        let entry = self.destinations.at_mut(destination);
-        entry.lists[class].unlink(&mut self.slots, OWN, at);
-        entry.used.count -= 1;
-        entry.used.bytes -= u128::from(bytes);
-        self.used.count -= 1;
-        self.used.bytes -= u128::from(bytes);
-        self.slots[at as usize].links[WHOLE].next = self.free;
-        self.free = at;
-        self.destinations.settle(destination);
-        self.give_back_memory();
-        Some(record)
+        let slot = self.slots.get(at as usize)?;
+        self.index
+            .remove::<R>(slot.record.as_ref()?.key(), slot.hash, at);
+        self.take_unindexed(at)
+    }
+
+    /// Takes the record with this key out of everything.
+    #[inline]
+    pub(crate) fn take_by_key(&mut self, key: &R::Key) -> Option<R> {
+        let at = self.index.take(&self.slots, key)?;
+        self.take_unindexed(at)
     }
 
     /// Evicts one record if anything is above its caps: droppable ones first, oldest first.
     #[inline]
     pub(crate) fn shed(&mut self) -> Option<(R, Evicted)> {
         while let Some(&at) = self.crowded.last() {
-            let entry = self.destinations.at(at);
+            let entry = &self.destinations[at];
             if !entry.caps.hold(entry.used) {
                 return self.evict(entry.lists);
             }
@@ -161,6 +151,22 @@ impl<R: Record> Table<R> {
             return None;
         }
         self.evict(self.lists)
+    }
+
+    pub(crate) fn caps(&self) -> Caps {
+        self.caps
+    }
+
+    #[inline]
+    pub(crate) fn used(&self) -> Usage {
+        self.used
+    }
+
+    pub(crate) fn used_by(&self, id: &R::Destination) -> Usage {
+        self.destinations
+            .get(id)
+            .map(|entry| entry.used)
+            .unwrap_or_default()
     }
 
     /// What a destination may still take without eviction.
@@ -176,9 +182,10 @@ impl<R: Record> Table<R> {
         }
     }
 
-    /// Whether a record of this size would be kept without eviction.
-    pub(crate) fn fits(&self, record: &R) -> bool {
-        let (bytes, droppable) = (record.bytes(), record.droppable());
+    /// Whether this record would be kept and none evicted.
+    #[inline]
+    pub(crate) fn admits(&self, record: &R, droppable: bool) -> bool {
+        let bytes = record.bytes();
         self.caps.admit(self.used, bytes, droppable)
             && self
                 .destinations
@@ -186,27 +193,29 @@ impl<R: Record> Table<R> {
                 .is_none_or(|entry| entry.caps.admit(entry.used, bytes, droppable))
     }
 
-    pub(crate) fn set_caps(&mut self, id: &R::Destination, caps: Caps) {
+    pub(crate) fn set_destination_caps(&mut self, id: &R::Destination, caps: Caps) {
         let at = self.destinations.find_or_insert(id);
-        let entry = self.destinations.at_mut(at);
+        let entry = &mut self.destinations[at];
         entry.caps = caps;
         if !caps.hold(entry.used) {
             self.crowded.push(at);
         }
-        self.destinations.settle(at);
+        self.settle(at);
     }
 
     pub(crate) fn set_ready(&mut self, id: &R::Destination, ready: bool) {
         let at = self.destinations.find_or_insert(id);
-        self.destinations.at_mut(at).ready = ready;
-        self.destinations.settle(at);
+        self.destinations[at].ready = ready;
+        self.settle(at);
     }
 
-    pub(crate) fn used_by(&self, id: &R::Destination) -> Usage {
-        self.destinations
-            .get(id)
-            .map(|entry| entry.used)
-            .unwrap_or_default()
+    /// Gives up all memory that is not in use.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.compact(self.used.count);
+    }
+
+    pub(crate) fn capacity(&self) -> usize {
+        self.slots.capacity()
     }
 
     pub(crate) fn fmt_as(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -217,51 +226,67 @@ impl<R: Record> Table<R> {
             .finish_non_exhaustive()
     }
 
-    fn evict(&mut self, lists: Classes) -> Option<(R, Evicted)> {
-        let (at, why) = match lists[1].head {
-            NONE => (lists[0].head, Evicted::Oldest),
+    fn evict(&mut self, [kept, droppable]: Classes) -> Option<(R, Evicted)> {
+        let (at, why) = match droppable.head {
+            NONE => (kept.head, Evicted::Oldest),
             at => (at, Evicted::Droppable),
         };
         self.take(at).map(|record| (record, why))
     }
 
     #[inline]
-    fn rank(&mut self, end: End, droppable: bool) -> i64 {
+    fn next_rank(&mut self, end: End, droppable: bool) -> Rank {
+        let (first, next) = &mut self.span;
         let order = match end {
-            End::Back => {
-                self.next_rank += 2;
-                self.next_rank - 2
-            }
             End::Front => {
-                self.first_rank -= 2;
-                self.first_rank
+                *first -= 1;
+                *first
+            }
+            End::Back => {
+                *next += 1;
+                *next - 1
             }
         };
-        order | i64::from(droppable)
+        Rank::new(order, droppable)
     }
 
+    /// The first free slot, which stays free.
     #[inline]
-    fn occupy(&mut self, at: u32, slot: Slot<R>) {
-        if at == self.free {
-            self.free = self.slots[at as usize].links[WHOLE].next;
-            self.slots[at as usize] = slot;
-        } else {
-            self.slots.push(slot);
+    fn free_slot(&mut self) -> Option<u32> {
+        if self.free == NONE {
+            self.grow();
+        }
+        Some(self.free).filter(|&at| at != NONE)
+    }
+
+    /// Adds a free slot, if there is an index for it. Doubles the memory, but not past what the
+    /// caps let the table hold and the one that arrives.
+    #[cold]
+    fn grow(&mut self) {
+        let len = self.slots.len();
+        if len == self.slots.capacity() {
+            let most = self.caps.count().saturating_add(1).saturating_sub(len);
+            self.slots.reserve_exact(len.max(4).min(most.max(1)));
+        }
+        self.free = len.try_into().unwrap_or(NONE);
+        if self.free != NONE {
+            self.slots.push(Slot::vacant());
         }
     }
 
     #[inline]
     fn thread(&mut self, end: End, at: u32) {
         let slot = &self.slots[at as usize];
-        let class = slot.class();
-        let own = &mut self.destinations.at_mut(slot.destination).lists[class];
+        let class = slot.rank.class();
+        let own = &mut self.destinations[slot.destination].lists[class];
+        let whole = &mut self.lists[class];
         match end {
             End::Back => {
-                self.lists[class].push_back(&mut self.slots, WHOLE, at);
+                whole.push_back(&mut self.slots, WHOLE, at);
                 own.push_back(&mut self.slots, OWN, at);
             }
             End::Front => {
-                self.lists[class].push_front(&mut self.slots, WHOLE, at);
+                whole.push_front(&mut self.slots, WHOLE, at);
                 own.push_front(&mut self.slots, OWN, at);
             }
         }
@@ -269,16 +294,94 @@ impl<R: Record> Table<R> {
 
     #[inline]
     fn count(&mut self, destination: u32, bytes: u64) {
-        self.used.count += 1;
-        self.used.bytes += u128::from(bytes);
-        let entry = self.destinations.at_mut(destination);
-        entry.used.count += 1;
-        entry.used.bytes += u128::from(bytes);
-        if !entry.caps.hold(entry.used) {
+        self.used.add(bytes);
+        let entry = &mut self.destinations[destination];
+        entry.used.add(bytes);
+        if !entry.caps.hold(entry.used) && self.crowded.last() != Some(&destination) {
             self.crowded.push(destination);
         }
         self.destinations.settle(destination);
     }
 
-    fn give_back_memory(&mut self) {}
+    /// Takes the record at `at` out of everything but the index, where it is no more.
+    #[inline]
+    fn take_unindexed(&mut self, at: u32) -> Option<R> {
+        let slot = &mut self.slots[at as usize];
+        let record = slot.record.take();
+        let (bytes, destination, class) = (slot.bytes, slot.destination, slot.rank.class());
+        self.lists[class].unlink(&mut self.slots, WHOLE, at);
+        self.used.subtract(bytes);
+        let entry = &mut self.destinations[destination];
+        entry.lists[class].unlink(&mut self.slots, OWN, at);
+        entry.used.subtract(bytes);
+        self.slots[at as usize].links[WHOLE].next = self.free;
+        self.free = at;
+        self.settle(destination);
+        if self.slots.len() > KEPT_SLOTS && self.used.count < self.slots.len() / 4 {
+            self.compact(self.used.count * 2);
+        }
+        record
+    }
+
+    /// Gives up memory for destinations if there is much of it, and not far more records to move.
+    #[inline]
+    fn settle(&mut self, destination: u32) {
+        if self.destinations.settle(destination)
+            && self
+                .destinations
+                .sparse()
+                .is_some_and(|held| self.used.count <= held)
+        {
+            self.compact(self.used.count * 2);
+        }
+    }
+
+    /// Moves all records, in order, to a new slab of `capacity`, and renumbers the destinations.
+    #[cold]
+    fn compact(&mut self, capacity: usize) {
+        let moved = self.destinations.compact();
+        let mut old = std::mem::replace(&mut self.slots, Vec::with_capacity(capacity));
+        let mut heads = self.lists.map(|list| list.head);
+        self.free = NONE;
+        self.lists = [List::EMPTY; 2];
+        self.crowded
+            .iter_mut()
+            .for_each(|at| *at = moved[*at as usize]);
+        self.crowded.retain(|&at| at != NONE);
+        self.index.reset(capacity);
+        for &at in moved.iter().filter(|&&at| at != NONE) {
+            self.destinations[at].lists = [List::EMPTY; 2];
+        }
+        loop {
+            let at = first(&old, heads);
+            let Some(slot) = old.get_mut(at as usize) else {
+                break;
+            };
+            heads[slot.rank.class()] = slot.links[WHOLE].next;
+            let destination = moved[slot.destination as usize];
+            let record = slot.record.take();
+            self.place(Slot {
+                destination,
+                record,
+                ..*slot
+            });
+        }
+    }
+
+    /// Puts a slot that was moved where it belongs now.
+    fn place(&mut self, slot: Slot<R, N>) {
+        let at = self.slots.len() as u32;
+        let hash = slot
+            .record
+            .as_ref()
+            .and_then(|record| self.index.insert(&self.slots, record.key(), at));
+        self.slots.push(Slot {
+            hash: hash.unwrap_or_default(),
+            ..slot
+        });
+        self.thread(End::Back, at);
+    }
 }
+
+/// Slots that a table keeps however few records it holds.
+const KEPT_SLOTS: usize = 1024;
