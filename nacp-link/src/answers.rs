@@ -57,7 +57,7 @@ impl Node {
             .and_then(|items| items.finish(response.seq));
         self.settle(
             waiter.token,
-            Settlement::Answered(Box::new(Answered { response, missed })),
+            Settlement::Answered(Answered { response, missed }),
         );
     }
 

@@ -20,7 +20,7 @@ pub enum Event {
     Authorize(Box<Authorize>),
     /// A request for a handler. It has been acknowledged; answer it with
     /// [`Node::respond`](crate::Node::respond), exactly once.
-    Request(Box<Requested>),
+    Request(Requested),
     /// A signal for a running event.
     Signal {
         /// The request that started the event.
@@ -98,7 +98,7 @@ pub enum Settlement {
     /// A send did not, or a call ended without an answer.
     Undelivered(Undelivered),
     /// A call was answered, well or not.
-    Answered(Box<Answered>),
+    Answered(Answered),
     /// A dial ended with the app online.
     Connected(AppId),
     /// A dial failed.

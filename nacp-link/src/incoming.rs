@@ -276,7 +276,7 @@ impl Node {
         let message = self.message(now, id.clone(), to.clone(), body);
         self.report_outbound_message(Some(peer), &message);
         self.totals.sent_control(message.message_type());
-        self.push_control(peer, Content::Message(Box::new(message)));
+        self.push_control(peer, Content::Message(message));
         id
     }
 

@@ -97,14 +97,14 @@ impl Node {
             cancelled: None,
         });
         link.running.insert((app.clone(), id.clone()), running);
-        self.tell(Event::Request(Box::new(Requested {
+        self.tell(Event::Request(Requested {
             running,
             from: app,
             id,
             kind,
             target,
             payload,
-        })));
+        }));
     }
 
     /// Answers a request. The token settles as delivered when the answer is ACKed.

@@ -62,7 +62,7 @@ pub enum Content {
     /// Bytes that were encoded before.
     Encoded(Encoded),
     /// To be encoded straight into the write buffer.
-    Message(Box<Message>),
+    Message(Message),
 }
 
 /// How to close a connection.
