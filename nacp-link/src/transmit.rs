@@ -5,6 +5,10 @@ use crate::PeerId;
 /// What the driver has to do to a peer, from [`Node::poll_transmit`](crate::Node::poll_transmit), in this order.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all of them are messages, which a box would allocate for"
+)]
 pub enum Transmit {
     /// Send a message. Count it in its lane: [`Node::handle_accepted`](crate::Node::handle_accepted)
     /// takes how many of each lane the provider has accepted.

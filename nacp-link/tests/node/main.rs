@@ -1,0 +1,10 @@
+//! The node in virtual time: one module a theme, one claim of the specification a test.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a helper that cannot go on fails its test"
+)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod register_accepting;
