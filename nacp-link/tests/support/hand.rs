@@ -31,7 +31,9 @@ pub(super) fn handle(world: &mut World, wire: usize, end: usize, entry: usize) {
     let Some(decoded) = &crossing.decoded else {
         return;
     };
-    let reliable = decoded.message_type().is_some_and(|known| known.is_reliable());
+    let reliable = decoded
+        .message_type()
+        .is_some_and(|known| known.is_reliable());
     if reliable && world.wires[wire].ways[end].intake == super::Intake::Open && world.acks(wire) {
         let envelope = decoded.envelope();
         let parent_id = envelope.id.clone();
@@ -77,9 +79,7 @@ impl World {
     /// A node dials the hand; nothing is answered yet.
     pub(crate) fn dialled_by(&mut self, site: usize, name: &str) -> (Hand, Token) {
         let token = self.token();
-        let connect = self
-            .node(site)
-            .connect(Some(app(name)), None, Some(token));
+        let connect = self.node(site).connect(Some(app(name)), None, Some(token));
         let Connect::Dial(dial) = connect else {
             panic!("expected a dial, got {connect:?}");
         };
@@ -222,7 +222,10 @@ impl Hand {
     /// Answers the last message with this line well, with a text.
     pub(crate) fn respond(&self, world: &mut World, line: &str, text: &str) -> MessageId {
         let parent_id = self.last_id(world, line);
-        self.say(world, Body::Response(Response::ok(parent_id, payload(text))))
+        self.say(
+            world,
+            Body::Response(Response::ok(parent_id, payload(text))),
+        )
     }
 
     /// Answers the last beat.

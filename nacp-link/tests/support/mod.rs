@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use nacp_link::{Accepted, Close, Config, Connect, Content, DialId, Event, Inbound, Lane};
+use nacp_link::{Close, Config, Connect, Content, DialId, Event, Inbound, Lane};
 use nacp_link::{Interest, Node, Origin, PeerId, Token, Transmit, Trust};
 use nacp_proto::{AppId, Decoded, Message, MessageId};
 
@@ -403,7 +403,10 @@ impl World {
 
     /// The next deadline or arrival.
     pub(crate) fn next_due(&self) -> Option<Instant> {
-        let timers = self.sites.iter().filter_map(|site| site.node.poll_timeout());
+        let timers = self
+            .sites
+            .iter()
+            .filter_map(|site| site.node.poll_timeout());
         let arrival = self.flying.keys().next().map(|(at, _)| *at);
         timers.chain(arrival).min()
     }
@@ -663,9 +666,3 @@ impl World {
             .collect()
     }
 }
-
-/// Whether a report of acceptance says anything.
-pub(crate) const NOTHING_ACCEPTED: Accepted = Accepted {
-    control: 0,
-    bulk: 0,
-};

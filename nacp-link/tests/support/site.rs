@@ -9,8 +9,8 @@ use nacp_link::{StreamId, Verdict};
 use nacp_proto::{AppId, Body, MessageId, RequestKind, Signal};
 use smol_str::SmolStr;
 
-use super::text::{self, app, id, payload, text_of};
 use super::World;
+use super::text::{self, app, id, payload, text_of};
 
 /// What a node does with the requests that come in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -328,7 +328,11 @@ impl World {
 
     /// The labels of what the user of a node was given, in order.
     pub(crate) fn handled(&self, site: usize) -> Vec<&str> {
-        self.sites[site].handled.iter().map(String::as_str).collect()
+        self.sites[site]
+            .handled
+            .iter()
+            .map(String::as_str)
+            .collect()
     }
 
     /// The state of a link; `None` if there is no record of the app.
@@ -473,7 +477,8 @@ const fn word(state: LinkState) -> &'static str {
 
 /// Whether a name hits a pattern: segments joined by `:`, of which `*` stands for any one.
 fn matches(pattern: &str, name: &str) -> bool {
-    let (wanted, given): (Vec<_>, Vec<_>) = (pattern.split(':').collect(), name.split(':').collect());
+    let (wanted, given): (Vec<_>, Vec<_>) =
+        (pattern.split(':').collect(), name.split(':').collect());
     wanted.len() == given.len()
         && wanted
             .iter()

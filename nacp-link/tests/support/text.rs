@@ -69,10 +69,7 @@ pub(crate) fn describe(labels: &mut HashMap<MessageId, String>, decoded: &Decode
 
 fn describe_message(labels: &mut HashMap<MessageId, String>, message: &Message) -> String {
     let of = |labels: &HashMap<MessageId, String>, id: &MessageId| {
-        labels
-            .get(id)
-            .cloned()
-            .unwrap_or_else(|| format!("?{id}"))
+        labels.get(id).cloned().unwrap_or_else(|| format!("?{id}"))
     };
     let (line, own) = match &message.body {
         Body::Register(_) => ("register".to_owned(), "register".to_owned()),
@@ -85,10 +82,7 @@ fn describe_message(labels: &mut HashMap<MessageId, String>, message: &Message) 
             let line = format!("un{}", of(labels, target_sub_id));
             (line.clone(), line)
         }
-        Body::Request {
-            target, payload, ..
-        } if target.as_deref() == Some("NApp.heartbeat") => {
-            let _ = payload;
+        Body::Request { target, .. } if target.as_deref() == Some("NApp.heartbeat") => {
             ("beat".to_owned(), "beat".to_owned())
         }
         Body::Request { payload, .. } => {
