@@ -1,3 +1,4 @@
+mod event;
 mod interest;
 mod listener;
 
@@ -10,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGua
 
 use smallvec::SmallVec;
 
+pub use self::event::{Emitted, Event};
 pub use self::interest::Interest;
 use self::listener::{Callback, Listener};
 pub use self::listener::{ListenerId, ListenerPanic};
@@ -84,56 +86,6 @@ struct Shared<P> {
 type Listeners<P> = Matcher<Arc<Listener<Callback<P>>>>;
 type Hits<P> = SmallVec<[(ListenerId, Arc<Listener<Callback<P>>>); 8]>;
 type PanicHook = dyn Fn(&ListenerPanic<'_>) + Send + Sync;
-
-/// What a listener is called with.
-#[derive(Debug)]
-pub struct Event<'a, P> {
-    name: &'a str,
-    payload: &'a P,
-}
-
-impl<'a, P> Event<'a, P> {
-    /// The name under which the event was emitted.
-    #[must_use]
-    pub fn name(&self) -> &'a str {
-        self.name
-    }
-
-    /// What was emitted.
-    #[must_use]
-    pub fn payload(&self) -> &'a P {
-        self.payload
-    }
-}
-
-impl<P> Clone for Event<'_, P> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<P> Copy for Event<'_, P> {}
-
-/// Whom an event reached.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Emitted {
-    called: usize,
-    panicked: usize,
-}
-
-impl Emitted {
-    /// How many listeners were called, those that panicked included.
-    #[must_use]
-    pub fn called(self) -> usize {
-        self.called
-    }
-
-    /// How many of them panicked.
-    #[must_use]
-    pub fn panicked(self) -> usize {
-        self.panicked
-    }
-}
 
 impl<P> EventBus<P> {
     /// A bus without listeners, which reports panics of listeners as `tracing` errors.
@@ -241,7 +193,7 @@ impl<P> EventBus<P> {
 
     /// Calls every listener whose pattern matches `name`, as described [above](Self#delivery).
     pub fn emit(&self, name: &str, payload: &P) -> Emitted {
-        self.deliver(&mut self.hits(name), Event { name, payload })
+        self.deliver(&mut self.hits(name), Event::new(name, payload))
     }
 
     /// Like [`emit`](Self::emit), but makes the payload only if someone listens.
@@ -250,13 +202,7 @@ impl<P> EventBus<P> {
         if hits.is_empty() {
             return Emitted::default();
         }
-        self.deliver(
-            &mut hits,
-            Event {
-                name,
-                payload: &payload(),
-            },
-        )
+        self.deliver(&mut hits, Event::new(name, &payload()))
     }
 
     /// Whether a listener's pattern matches `name` now. Costs a search but no call.
@@ -308,11 +254,10 @@ impl<P> EventBus<P> {
         for (id, listener) in hits.drain(..) {
             // This may be the last reference, so the listener is dropped in here as well.
             match catch_unwind(AssertUnwindSafe(move || self.call(id, &listener, &event))) {
-                Ok(was_called) => emitted.called += usize::from(was_called),
+                Ok(was_called) => emitted.count(was_called),
                 Err(payload) => {
-                    emitted.called += 1;
-                    emitted.panicked += 1;
-                    self.report(id, event.name, payload);
+                    emitted.count_panic();
+                    self.report(id, event.name(), payload);
                 }
             }
         }

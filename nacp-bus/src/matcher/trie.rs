@@ -1,4 +1,5 @@
 use std::hash::BuildHasher;
+use std::mem::swap;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 use slab::Slab;
@@ -118,29 +119,32 @@ impl Trie {
             }
         }
         if self.nodes[self.wildcards].has_children() {
-            let ends = |&&node: &&NodeId| self.nodes[node].entries.first != NONE;
-            leaves.extend(self.descend_all(name).iter().filter(ends).copied());
+            self.descend(name, &mut leaves);
         }
         leaves
     }
 
-    fn descend_all(&self, name: &str) -> Level {
-        let mut level = Level::new();
+    fn descend(&self, name: &str, leaves: &mut Level) {
+        let (mut one, mut other) = (Level::new(), Level::new());
+        // Swapped as references, the levels themselves stay where they are.
+        let (mut level, mut next) = (&mut one, &mut other);
         level.push(self.wildcards);
         for segment in name.split(SEPARATOR) {
-            level = self.descend(&level, segment);
+            self.step(level, segment, next);
+            swap(&mut level, &mut next);
             if level.is_empty() {
-                break;
+                return;
             }
         }
-        level
+        let ends = |&node: &NodeId| self.nodes[node].entries.first != NONE;
+        leaves.extend(level.iter().copied().filter(ends));
     }
 
-    /// The children of `level` that `segment` leads to. No node has two parents, so there are
-    /// never more than there are nodes at that depth.
-    fn descend(&self, level: &[NodeId], segment: &str) -> Level {
+    /// Sets `next` to the children of `level` that `segment` leads to. No node has two parents, so
+    /// there are never more than there are nodes at that depth.
+    fn step(&self, level: &[NodeId], segment: &str, next: &mut Level) {
         let hash = self.hasher.hash_one(segment);
-        let mut next = Level::new();
+        next.clear();
         for &id in level {
             let node = &self.nodes[id];
             if node.star != NONE {
@@ -152,7 +156,6 @@ impl Trie {
                 next.push(child);
             }
         }
-        next
     }
 
     fn literal(&self, parent: NodeId, label: &str, label_hash: u64) -> Option<NodeId> {
@@ -225,7 +228,9 @@ mod tests {
         let mut level: Level = [trie.wildcards].into_iter().collect();
         name.split(SEPARATOR)
             .map(|segment| {
-                level = trie.descend(&level, segment);
+                let mut next = Level::new();
+                trie.step(&level, segment, &mut next);
+                level = next;
                 level.len()
             })
             .collect()
