@@ -18,6 +18,11 @@ impl HashIndex {
         self.table.is_empty()
     }
 
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.table.len()
+    }
+
     /// The index with this hash that `is_it` recognises.
     #[inline]
     pub(crate) fn find(&self, hash: u32, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {

@@ -15,6 +15,7 @@ mod record;
 mod registry;
 mod slot;
 mod table;
+mod window;
 
 pub use ack_pending::AckPending;
 pub use backlog::Backlog;

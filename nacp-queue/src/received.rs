@@ -1,39 +1,73 @@
+use std::fmt;
 use std::hash::{BuildHasher, Hash};
 
 use hashbrown::DefaultHashBuilder;
 use thiserror::Error;
 
-use crate::hash_index::HashIndex;
-use crate::list::{Link, Linked, List, NONE};
+use crate::list::{List, NONE};
+use crate::registry::Registry;
+use crate::window::Window;
 
-/// What was received: for each source the last so many keys, to tell a repeat from something new.
-#[derive(Clone, Debug)]
+/// What was received: the last so many keys of each source, to tell a repeat from something new.
+///
+/// Every operation is O(1), amortised over growth; forgetting a source with `k` keys is O(k). None
+/// allocates once the window of the source is full.
+///
+/// ```
+/// use nacp_queue::{Heard, Received};
+///
+/// let mut received = Received::new(2, 1024)?;
+/// assert!(received.insert(&"alice", 1).is_new());
+/// assert_eq!(received.insert(&"alice", 1), Heard::Duplicate(1));
+/// assert!(received.insert(&"bob", 1).is_new(), "each source has its own keys");
+///
+/// assert!(received.insert(&"alice", 2).is_new());
+/// let Heard::New(forgotten) = received.insert(&"alice", 3) else { unreachable!() };
+/// assert_eq!(forgotten.key, Some(1));
+/// # Ok::<(), nacp_queue::ReceivedError>(())
+/// ```
+#[derive(Clone)]
 pub struct Received<K, S> {
     window: usize,
     max_sources: usize,
-    sources: Vec<Source<K, S>>,
-    free: u32,
-    len: usize,
-    index: HashIndex,
-    hasher: DefaultHashBuilder,
+    sources: Registry<S, Source<K>>,
     /// Sources that may be forgotten, least recently heard first.
     unpinned: List,
     unpinned_len: usize,
+    hasher: DefaultHashBuilder,
+}
+
+#[derive(Clone, Debug)]
+struct Source<K> {
+    pinned: bool,
+    window: Window<K>,
+}
+
+impl<K> Default for Source<K> {
+    fn default() -> Self {
+        Self {
+            pinned: false,
+            window: Window::default(),
+        }
+    }
 }
 
 /// What [`Received::insert`] found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a repeat must not be handled again"]
-#[expect(clippy::exhaustive_enums, reason = "a key is known or it is not")]
+#[expect(clippy::exhaustive_enums, reason = "a key is remembered or it is not")]
 pub enum Heard<K, S> {
-    /// The key was not known; it is now, in place of what was forgotten.
+    /// The key was not remembered; now it is, in place of what was forgotten.
+    ///
+    /// It was never received before, or so long ago that it was forgotten;
+    /// [`Received::forgotten_of`] tells whether that is possible.
     New(Forgotten<K, S>),
-    /// The key was known. It is given back.
+    /// The key is remembered. It is given back.
     Duplicate(K),
 }
 
 impl<K, S> Heard<K, S> {
-    /// Whether the key was not known.
+    /// Whether the key was not remembered.
     #[must_use]
     pub const fn is_new(&self) -> bool {
         matches!(self, Self::New(_))
@@ -62,74 +96,12 @@ pub enum ReceivedError {
     ZeroSources,
 }
 
-#[derive(Clone, Debug)]
-struct Source<K, S> {
-    id: Option<S>,
-    hash: u32,
-    age: Link,
-    pinned: bool,
-    window: Window<K>,
-}
-
-impl<K, S> Linked for Source<K, S> {
-    fn link(&mut self, _: usize) -> &mut Link {
-        &mut self.age
-    }
-}
-
-/// The last keys of one source.
-#[derive(Clone, Debug)]
-struct Window<K> {
-    keys: Vec<(u32, K)>,
-    oldest: usize,
-    index: HashIndex,
-    forgotten: u64,
-}
-
-impl<K: Eq> Window<K> {
-    fn new() -> Self {
-        Self {
-            keys: Vec::new(),
-            oldest: 0,
-            index: HashIndex::default(),
-            forgotten: 0,
-        }
-    }
-
-    fn contains(&self, hash: u32, key: &K) -> bool {
-        self.index
-            .find(hash, |at| self.keys[at as usize].1 == *key)
-            .is_some()
-    }
-
-    fn index_new(&mut self, hash: u32, at: u32) {
-        self.index
-            .insert(hash, at, |_| false, |there| self.keys[there as usize].0);
-    }
-
-    /// Adds a key that is not there; gives back the one that it pushed out.
-    fn insert(&mut self, hash: u32, key: K, window: usize) -> Option<K> {
-        if self.keys.len() < window {
-            let at = self.keys.len() as u32;
-            self.keys.push((hash, key));
-            self.index_new(hash, at);
-            return None;
-        }
-        let at = self.oldest as u32;
-        let (old_hash, old) = std::mem::replace(&mut self.keys[self.oldest], (hash, key));
-        self.index.remove(old_hash, |there| there == at);
-        self.index_new(hash, at);
-        self.oldest = (self.oldest + 1) % window;
-        self.forgotten = self.forgotten.saturating_add(1);
-        Some(old)
-    }
-}
-
 impl<K: Hash + Eq, S: Hash + Eq + Clone> Received<K, S> {
     /// Remembers the last `window` keys of each source, for all pinned sources and at most
     /// `max_sources` others.
     ///
-    /// `usize::MAX` means no limit. Memory grows with use.
+    /// `usize::MAX` means no limit; in truth there is one of 2^32 - 3 keys a source and as many
+    /// sources. Memory grows with use.
     ///
     /// # Errors
     ///
@@ -142,149 +114,108 @@ impl<K: Hash + Eq, S: Hash + Eq + Clone> Received<K, S> {
             return Err(ReceivedError::ZeroSources);
         }
         Ok(Self {
-            window: window.min(NONE as usize),
-            max_sources,
-            sources: Vec::new(),
-            free: NONE,
-            len: 0,
-            index: HashIndex::default(),
-            hasher: DefaultHashBuilder::default(),
+            window: window.min(MOST),
+            max_sources: max_sources.min(MOST),
+            sources: Registry::new(),
             unpinned: List::EMPTY,
             unpinned_len: 0,
+            hasher: DefaultHashBuilder::default(),
         })
     }
 
-    /// Notes that `key` came from `source`. Says whether it came before.
+    /// Notes that `key` came from `source`, and tells whether it came before.
     ///
-    /// A source that is not known yet becomes known, unpinned; the least recently heard one is
+    /// A source that is not known yet becomes known, unpinned; the one heard least recently is
     /// forgotten if there are too many.
     pub fn insert(&mut self, source: &S, key: K) -> Heard<K, S> {
-        let (at, evicted) = self.hear(source);
+        let (at, source) = self.hear(source);
         let hash = self.hash(&key);
-        let window = &mut self.sources[at as usize].window;
-        if window.contains(hash, &key) {
-            return Heard::Duplicate(key);
+        match self.sources[at].window.insert(hash, key, self.window) {
+            Ok(key) => Heard::New(Forgotten { key, source }),
+            Err(key) => Heard::Duplicate(key),
         }
-        let key = window.insert(hash, key, self.window);
-        Heard::New(Forgotten {
-            key,
-            source: evicted,
-        })
     }
 
     /// Whether `key` of `source` is remembered.
     #[must_use]
     pub fn contains(&self, source: &S, key: &K) -> bool {
-        self.find(source).is_some_and(|at| {
-            self.sources[at as usize]
-                .window
-                .contains(self.hash(key), key)
-        })
+        self.window_of(source)
+            .is_some_and(|window| window.contains(self.hash(key), key))
     }
 
-    /// How many keys of a source were forgotten since it became known. As long as this is zero, a
-    /// key that is reported new cannot be an old one that was forgotten.
+    /// How many keys of a source were forgotten since it became known. As long as it is zero, a key
+    /// that is new cannot be an old one that was forgotten.
     #[must_use]
     pub fn forgotten_of(&self, source: &S) -> u64 {
-        self.find(source)
-            .map_or(0, |at| self.sources[at as usize].window.forgotten)
+        self.window_of(source).map_or(0, Window::forgotten)
     }
 
-    /// Makes a source known and keeps it until it is forgotten explicitly.
+    /// Makes a source known and keeps it until it is unpinned or forgotten.
     pub fn pin(&mut self, source: &S) {
-        let at = match self.find(source) {
+        let at = match self.sources.find(source) {
             Some(at) => at,
             None => self.add(source),
         };
-        if !self.sources[at as usize].pinned {
-            self.sources[at as usize].pinned = true;
-            self.unpinned.unlink(&mut self.sources, 0, at);
-            self.unpinned_len -= 1;
+        if !self.sources[at].pinned {
+            self.sources[at].pinned = true;
+            self.leave_unpinned(at);
         }
     }
 
-    /// Lets a source be forgotten again, as the most recently heard one. Returns the source that
-    /// had to go if there are too many now.
+    /// Lets a source be forgotten again, as the one heard last. Returns the source that has to go
+    /// if there are too many now.
     pub fn unpin(&mut self, source: &S) -> Option<S> {
-        let at = self.find(source)?;
-        if !self.sources[at as usize].pinned {
-            return None;
-        }
-        self.sources[at as usize].pinned = false;
-        self.unpinned.push_back(&mut self.sources, 0, at);
-        self.unpinned_len += 1;
+        let at = self
+            .sources
+            .find(source)
+            .filter(|&at| self.sources[at].pinned)?;
+        self.sources[at].pinned = false;
+        self.join_unpinned(at);
         self.evict_source()
     }
 
     /// Forgets a source and all its keys. Returns how many keys there were.
     pub fn forget_source(&mut self, source: &S) -> usize {
-        match self.find(source) {
-            None => 0,
-            Some(at) => {
-                let keys = self.sources[at as usize].window.keys.len();
-                self.forget(at);
-                keys
-            }
-        }
+        let Some(at) = self.sources.find(source) else {
+            return 0;
+        };
+        let keys = self.sources[at].window.len();
+        self.forget(at);
+        keys
     }
 
     /// How many keys of a source are remembered.
     #[must_use]
     pub fn len_of(&self, source: &S) -> usize {
-        self.find(source)
-            .map_or(0, |at| self.sources[at as usize].window.keys.len())
+        self.window_of(source).map_or(0, Window::len)
     }
 
     /// How many sources are known.
     #[must_use]
     pub fn sources(&self) -> usize {
-        self.len
+        self.sources.len()
     }
 
+    fn window_of(&self, source: &S) -> Option<&Window<K>> {
+        self.sources.find(source).map(|at| &self.sources[at].window)
+    }
+
+    /// Where a source is that was heard now, and the one that had to go for it.
     fn hear(&mut self, source: &S) -> (u32, Option<S>) {
-        let Some(at) = self.find(source) else {
+        let Some(at) = self.sources.find(source) else {
             let at = self.add(source);
             return (at, self.evict_source());
         };
-        if !self.sources[at as usize].pinned && self.unpinned.tail != at {
-            self.unpinned.unlink(&mut self.sources, 0, at);
-            self.unpinned.push_back(&mut self.sources, 0, at);
+        if !self.sources[at].pinned && self.unpinned.tail != at {
+            self.leave_unpinned(at);
+            self.join_unpinned(at);
         }
         (at, None)
     }
 
-    fn find(&self, source: &S) -> Option<u32> {
-        let hash = self.hash(source);
-        self.index.find(hash, |at| {
-            self.sources[at as usize].id.as_ref() == Some(source)
-        })
-    }
-
     fn add(&mut self, source: &S) -> u32 {
-        let hash = self.hash(source);
-        let entry = Source {
-            id: Some(source.clone()),
-            hash,
-            age: Link::ALONE,
-            pinned: false,
-            window: Window::new(),
-        };
-        let at = match self.free {
-            NONE => {
-                self.sources.push(entry);
-                self.sources.len() as u32 - 1
-            }
-            at => {
-                self.free = self.sources[at as usize].age.next;
-                self.sources[at as usize] = entry;
-                at
-            }
-        };
-        self.index
-            .insert(hash, at, |_| false, |at| self.sources[at as usize].hash);
-        self.len += 1;
-        self.unpinned.push_back(&mut self.sources, 0, at);
-        self.unpinned_len += 1;
+        let at = self.sources.find_or_insert(source);
+        self.join_unpinned(at);
         at
     }
 
@@ -296,21 +227,37 @@ impl<K: Hash + Eq, S: Hash + Eq + Clone> Received<K, S> {
     }
 
     fn forget(&mut self, at: u32) -> Option<S> {
-        if !self.sources[at as usize].pinned {
-            self.unpinned.unlink(&mut self.sources, 0, at);
-            self.unpinned_len -= 1;
+        if !self.sources[at].pinned {
+            self.leave_unpinned(at);
         }
-        let entry = &mut self.sources[at as usize];
-        let id = entry.id.take();
-        entry.window = Window::new();
-        entry.age.next = self.free;
-        self.free = at;
-        self.len -= 1;
-        self.index.remove(entry.hash, |there| there == at);
-        id
+        self.sources.remove(at)
     }
 
-    fn hash<T: Hash>(&self, value: &T) -> u32 {
-        self.hasher.hash_one(value) as u32
+    fn join_unpinned(&mut self, at: u32) {
+        self.sources.push_back(&mut self.unpinned, at);
+        self.unpinned_len += 1;
+    }
+
+    fn leave_unpinned(&mut self, at: u32) {
+        self.sources.unlink(&mut self.unpinned, at);
+        self.unpinned_len -= 1;
+    }
+
+    fn hash(&self, key: &K) -> u32 {
+        self.hasher.hash_one(key) as u32
+    }
+}
+
+/// Indices are 32 bits wide, one value of them means "none", and what arrives has a place before
+/// what it pushes out gives up its own.
+const MOST: usize = NONE as usize - 2;
+
+impl<K, S> fmt::Debug for Received<K, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Received")
+            .field("window", &self.window)
+            .field("max_sources", &self.max_sources)
+            .field("unpinned", &self.unpinned_len)
+            .finish_non_exhaustive()
     }
 }

@@ -59,6 +59,10 @@ impl<K: Hash + Eq + Clone, V: Default> Registry<K, V> {
         }
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
     pub(crate) fn key(&self, at: u32) -> Option<&K> {
         self.entries[at as usize].key.as_ref()
     }
