@@ -43,8 +43,13 @@ impl Node {
 
     /// Body bytes of an unfinished message have come from a peer.
     pub fn handle_progress(&mut self, now: Instant, peer: PeerId, bytes: u64) {
-        if let Some(peer) = self.peers.get_mut(peer) {
-            peer.growth.add(now, bytes);
+        let Some(known) = self.peers.get_mut(peer) else {
+            return;
+        };
+        known.growth.add(now, bytes);
+        if let Some(link) = known.bound_link() {
+            self.refuse_contender(now, link);
+            self.settle_room();
         }
     }
 
@@ -147,9 +152,7 @@ impl Node {
             return;
         };
         bound.counts.messages_in += 1;
-        if bound.contender.is_some() {
-            self.refuse_contender(now, link);
-        }
+        self.refuse_contender(now, link);
         let Some(bound) = self.links.get(link) else {
             return;
         };
@@ -325,7 +328,7 @@ impl Node {
         self.report_message(kind, Some(source.peer), reason, || subject);
         match message_type {
             MessageType::Request | MessageType::Subscribe | MessageType::Unsubscribe => {
-                self.answer_not_ok(now, &envelope, None, reason);
+                self.answer_not_ok(now, source.link, &envelope, None, reason);
             }
             MessageType::Register
             | MessageType::Unregister

@@ -10,6 +10,7 @@ use smol_str::SmolStr;
 
 use crate::admission::Urgency;
 use crate::beat::HEARTBEAT;
+use crate::ids::LinkId;
 use crate::incoming::{Source, envelope_of};
 use crate::link::Running;
 use crate::node::Node;
@@ -85,7 +86,13 @@ impl Node {
             return;
         };
         if link.running.len() >= self.config.max_running {
-            return self.answer_not_ok(now, &envelope, Some(kind), Reason::ProcessorRejected);
+            return self.answer_not_ok(
+                now,
+                source.link,
+                &envelope,
+                Some(kind),
+                Reason::ProcessorRejected,
+            );
         }
         let (app, id) = (envelope.from, envelope.id);
         let running = self.running.insert(Running {
@@ -177,7 +184,7 @@ impl Node {
     pub(crate) fn send_via(
         &mut self,
         now: Instant,
-        link: crate::ids::LinkId,
+        link: LinkId,
         message: &Message,
         class: Class,
         token: Option<Token>,
@@ -268,51 +275,27 @@ impl Node {
         self.tell(Event::Signal { running, signal });
     }
 
-    pub(crate) fn answer(
-        &mut self,
-        now: Instant,
-        to: &Envelope,
-        outcome: Outcome,
-        payload: Payload,
-    ) {
-        self.answer_kind(now, to, None, outcome, payload);
+    /// Sends the node's own answer by the way that the question came.
+    pub(crate) fn answer(&mut self, now: Instant, link: LinkId, to: &AppId, response: Response) {
+        let id = self.fresh_id();
+        let message = self.message(now, id, to.clone(), Body::Response(response));
+        // Without a token nobody waits for it.
+        let _ = self.send_via(now, link, &message, Class::Response, None, Urgency::Forced);
     }
 
     pub(crate) fn answer_not_ok(
         &mut self,
         now: Instant,
+        link: LinkId,
         to: &Envelope,
         kind: Option<RequestKind>,
         reason: Reason,
     ) {
-        let why = Some(SmolStr::new_static(reason.as_str()));
-        self.answer_kind(now, to, kind, Outcome::NotOk { why }, Payload::empty());
-    }
-
-    fn answer_kind(
-        &mut self,
-        now: Instant,
-        to: &Envelope,
-        kind: Option<RequestKind>,
-        outcome: Outcome,
-        payload: Payload,
-    ) {
         let response = Response {
-            parent_id: to.id.clone(),
-            outcome,
             kind,
-            payload,
-            seq: None,
-            instance: None,
+            ..Response::not_ok(to.id.clone(), reason.as_str())
         };
-        // Without a token nobody waits for it.
-        let _ = self.dispatch(
-            now,
-            &to.from,
-            (Class::Response, Body::Response(response)),
-            None,
-            Urgency::Forced,
-        );
+        self.answer(now, link, &to.from, response);
     }
 
     fn answer_beat(&mut self, now: Instant, source: Source, to: &Envelope) {
@@ -342,12 +325,7 @@ impl Node {
     }
 
     /// Ends everything that an app holds here: its handlers and its subscriptions.
-    pub(crate) fn end_served(
-        &mut self,
-        link: crate::ids::LinkId,
-        app: Option<&AppId>,
-        reason: Undelivered,
-    ) {
+    pub(crate) fn end_served(&mut self, link: LinkId, app: Option<&AppId>, reason: Undelivered) {
         let Some(known) = self.links.get_mut(link) else {
             return;
         };

@@ -107,6 +107,9 @@ impl Node {
 
     /// The backlog found at the bind is through, once its last record is ACKed.
     fn finish_replay(&mut self, id: LinkId) {
+        if self.links.get(id).is_none_or(|link| link.replay.until == 0) {
+            return;
+        }
         let peer = self.links.get(id).and_then(|link| link.peer());
         let in_flight = peer.is_some_and(|peer| self.has_reliable_in_flight(id, peer));
         if let Some(link) = self.links.get_mut(id)

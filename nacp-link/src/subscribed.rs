@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use nacp_proto::{Body, Message, MessageId, Outcome, Payload};
+use nacp_proto::{Body, Message, MessageId, Payload, Response};
 use serde::Serialize;
 use smol_str::SmolStr;
 
@@ -31,7 +31,7 @@ impl Node {
                 reason,
                 || Subject::from(&message),
             );
-            return self.answer_not_ok(now, &envelope, None, reason);
+            return self.answer_not_ok(now, source.link, &envelope, None, reason);
         }
         let (app, id, pattern) = (envelope.from.clone(), envelope.id.clone(), pattern.clone());
         let subscription = self.subscriptions.insert(Subscription {
@@ -56,7 +56,8 @@ impl Node {
             app,
             pattern,
         });
-        self.answer(now, &envelope, Outcome::Ok, subscription_payload(&id));
+        let response = Response::ok(id.clone(), subscription_payload(&id));
+        self.answer(now, source.link, &envelope.from, response);
     }
 
     fn subscription_refusal(&self, source: Source, pattern: &str) -> Option<Reason> {
@@ -90,7 +91,8 @@ impl Node {
             Some(subscription) => {
                 self.subscriptions.remove(subscription);
                 self.tell(Event::Unsubscribed { subscription });
-                self.answer(now, &envelope_of(&message), Outcome::Ok, Payload::empty());
+                let response = Response::ok(message.id, Payload::empty());
+                self.answer(now, source.link, &message.from, response);
             }
             None => {
                 let reason = Reason::UnknownSubscription;
@@ -100,7 +102,7 @@ impl Node {
                     reason,
                     || Subject::from(&message),
                 );
-                self.answer_not_ok(now, &envelope_of(&message), None, reason);
+                self.answer_not_ok(now, source.link, &envelope_of(&message), None, reason);
             }
         }
     }
