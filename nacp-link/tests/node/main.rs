@@ -8,3 +8,4 @@
 mod support;
 
 mod register_accepting;
+mod register_dialling;

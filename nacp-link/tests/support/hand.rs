@@ -147,6 +147,20 @@ impl Hand {
         self.say_bytes(world, message.encode().to_bytes());
     }
 
+    /// Sends whatever this JSON is as CBOR, with the envelope's keys filled in.
+    pub(crate) fn say_json(&self, world: &mut World, mut json: serde_json::Value) {
+        let fresh = world.fresh_id().to_smol_str();
+        let map = json.as_object_mut().unwrap();
+        for (key, value) in [
+            ("id", fresh.as_str()),
+            ("from", self.app.as_str()),
+            ("to", self.node.as_str()),
+        ] {
+            map.entry(key).or_insert_with(|| value.into());
+        }
+        self.say_bytes(world, Payload::new(&json).unwrap().into_bytes());
+    }
+
     pub(crate) fn say_bytes(&self, world: &mut World, bytes: Bytes) {
         world.put(self.wire, self.end, Lane::Bulk, bytes);
     }
