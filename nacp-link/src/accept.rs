@@ -88,16 +88,20 @@ impl Node {
 
     fn early_refusal(&self, applicant: &Applicant) -> Option<&'static str> {
         let Register { version, info, .. } = &applicant.register;
-        let is_new = !self.by_app.contains_key(&applicant.app);
         if info.is_gateway && self.config.is_gateway {
             return Some("dual-gateway");
         }
         if version.major != nacp_proto::Version::CURRENT.major {
             return Some("version-mismatch");
         }
-        let is_over = (is_new && self.links.len() >= self.config.max_links)
+        let is_over = self.has_no_link_for(&applicant.app)
             || info.decl.text_bytes() > self.config.max_decl_bytes;
         is_over.then_some(Reason::LimitReached.as_str())
+    }
+
+    /// Whether an app would need a link more than there may be.
+    pub(crate) fn has_no_link_for(&self, app: &AppId) -> bool {
+        !self.by_app.contains_key(app) && self.links.len() >= self.config.max_links
     }
 
     fn ask_policy(&mut self, now: Instant, peer: PeerId, mut applicant: Applicant) {
@@ -142,6 +146,10 @@ impl Node {
 
     /// Admitted: is its name free, and the gateway's place?
     pub(crate) fn decide(&mut self, now: Instant, peer: PeerId, applicant: Applicant) {
+        if self.has_no_link_for(&applicant.app) {
+            let why = Reason::LimitReached.as_str();
+            return self.refuse_applicant(now, peer, &applicant, why, Payload::empty());
+        }
         if applicant.app == self.config.app_id {
             return self.refuse_applicant(now, peer, &applicant, APP_ID_IN_USE, Payload::empty());
         }

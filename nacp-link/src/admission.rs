@@ -326,7 +326,7 @@ impl Node {
                 continue;
             }
             let passes = self.passes(&record);
-            let peer = self.links.get(id).and_then(|link| link.peer());
+            let peer = self.peer_of(id);
             if !self.has_budget(&record) || !(passes || self.backlog.has_room_for(&record)) {
                 if let Some(link) = self.links.get_mut(id) {
                     link.blocked.push_front(record);
@@ -344,7 +344,7 @@ impl Node {
     }
 
     fn passes(&self, record: &Record) -> bool {
-        let peer = self.links.get(record.link).and_then(|link| link.peer());
+        let peer = self.peer_of(record.link);
         peer.is_some_and(|peer| {
             self.backlog.len_of(&record.link) == 0 && self.may_submit(peer, record)
         })

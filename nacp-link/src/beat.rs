@@ -32,7 +32,7 @@ impl Node {
     }
 
     fn send_beat(&mut self, now: Instant, id: LinkId) {
-        let Some(peer) = self.links.get(id).and_then(|link| link.peer()) else {
+        let Some(peer) = self.peer_of(id) else {
             return;
         };
         let beat = self.beat_to(now, id, peer, None);
@@ -222,7 +222,7 @@ impl Node {
 
     /// A link's peer no longer counts as alive.
     pub(crate) fn condemn(&mut self, now: Instant, id: LinkId, cause: Cause) {
-        if let Some(peer) = self.links.get(id).and_then(|link| link.peer()) {
+        if let Some(peer) = self.peer_of(id) {
             self.lose_peer(now, peer, cause, Close::Abort);
         }
     }

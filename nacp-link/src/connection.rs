@@ -34,7 +34,7 @@ impl Node {
     pub fn handle_connected(&mut self, now: Instant, origin: Origin, trust: Trust) -> PeerId {
         let is_over = self.peers.len() >= self.config.max_peers
             || (origin == Origin::Accepted && self.strangers >= self.config.max_unregistered_peers);
-        let id = self.peers.insert(Peer::new(Stage::Fresh, trust));
+        let id = self.peers.insert(Box::new(Peer::new(Stage::Fresh, trust)));
         self.strangers += 1;
         self.report_peer(|| Report::PeerConnect { peer: id });
         if is_over || self.is_ended() || (origin == Origin::Accepted && !self.is_running()) {
@@ -105,7 +105,7 @@ impl Node {
 
     /// Takes a peer out of the books.
     pub(crate) fn forget_peer(&mut self, id: PeerId) -> Option<Peer> {
-        let mut peer = self.peers.remove(id)?;
+        let mut peer = *self.peers.remove(id)?;
         self.timers.disarm(&mut peer.timer);
         match peer.stage {
             Stage::Fresh | Stage::Registering { .. } | Stage::Deciding(_) | Stage::Held(_) => {

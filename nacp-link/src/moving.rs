@@ -3,7 +3,6 @@
 use nacp_proto::AppId;
 
 use crate::ids::LinkId;
-use crate::link::Link;
 use crate::node::Node;
 use crate::record::{Class, Record};
 
@@ -37,7 +36,7 @@ impl Node {
             // They have just been there, so they fit.
             let _ = self.pending.insert(record, deadline);
         }
-        let peer = self.links.get(gateway).and_then(Link::peer);
+        let peer = self.peer_of(gateway);
         while let Some(record) = peer
             .and_then(|peer| self.peers.get_mut(peer))
             .and_then(|peer| peer.take_submitted(is_meant))

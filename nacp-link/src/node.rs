@@ -42,10 +42,11 @@ pub struct Node {
     sequence: u64,
     epoch: (Instant, f64),
 
-    pub(crate) peers: SlotMap<PeerId, Peer>,
+    /// Boxed, so that the map's spare room costs little; so are links.
+    pub(crate) peers: SlotMap<PeerId, Box<Peer>>,
     /// Peers without an app.
     pub(crate) strangers: usize,
-    pub(crate) links: SlotMap<LinkId, Link>,
+    pub(crate) links: SlotMap<LinkId, Box<Link>>,
     pub(crate) by_app: HashMap<AppId, LinkId>,
     pub(crate) gateway: Option<LinkId>,
     pub(crate) dials: SlotMap<DialId, Dial>,
@@ -272,6 +273,11 @@ impl Node {
             instance: Some(self.instance),
             max_message_bytes: Some(self.config.max_message_bytes),
         }
+    }
+
+    /// The peer that a link is bound to.
+    pub(crate) fn peer_of(&self, link: LinkId) -> Option<PeerId> {
+        self.links.get(link).and_then(|link| link.peer())
     }
 
     pub(crate) fn is_ended(&self) -> bool {

@@ -6,7 +6,7 @@ use nacp_proto::AppId;
 
 use crate::ids::LinkId;
 use crate::lifecycle::{self, Step};
-use crate::link::{Link, Place};
+use crate::link::Place;
 use crate::node::{Node, Phase};
 use crate::peer::Peer;
 use crate::record::{Call, Record};
@@ -155,7 +155,7 @@ impl Node {
 
     /// Closes the peer of a link; what was submitted to it comes back.
     fn detach_peer(&mut self, id: LinkId, cause: Cause) -> Vec<Record> {
-        let Some(peer) = self.links.get(id).and_then(Link::peer) else {
+        let Some(peer) = self.peer_of(id) else {
             return Vec::new();
         };
         let contender = self
@@ -165,7 +165,7 @@ impl Node {
         let unaccepted = self
             .peers
             .get_mut(peer)
-            .map(Peer::take_back)
+            .map(|peer| peer.take_back())
             .unwrap_or_default();
         self.close_peer(peer, Close::Flush);
         if let Some(contender) = contender

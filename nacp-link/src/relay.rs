@@ -7,7 +7,6 @@ use nacp_proto::{AppId, Decoded, MessageType};
 use crate::admission::Urgency;
 use crate::ids::LinkId;
 use crate::incoming::Source;
-use crate::link::Link;
 use crate::node::Node;
 use crate::peer::Inbound;
 use crate::record::{Class, Key, Record};
@@ -129,7 +128,7 @@ impl Node {
     }
 
     fn relay_ack(&mut self, next: LinkId, source: Source, decoded: &Decoded, content: Content) {
-        match self.links.get(next).and_then(Link::peer) {
+        match self.peer_of(next) {
             Some(peer) => {
                 self.push_control(peer, content);
                 self.report_forwarded(next, decoded);
@@ -148,11 +147,7 @@ impl Node {
         if self.backlog.contains(key) {
             return true;
         }
-        let peer = self
-            .links
-            .get(next)
-            .and_then(Link::peer)
-            .and_then(|peer| self.peers.get(peer));
+        let peer = self.peer_of(next).and_then(|peer| self.peers.get(peer));
         peer.is_some_and(|peer| peer.submitted_records().any(|record| record.key == *key))
     }
 

@@ -7,7 +7,6 @@ use nacp_proto::{AppId, Response};
 use crate::Undelivered;
 use crate::ids::LinkId;
 use crate::incoming::Source;
-use crate::link::Link;
 use crate::node::{Node, half};
 use crate::timers::Timer;
 
@@ -88,7 +87,7 @@ impl Node {
     }
 
     fn send_remote_beat(&mut self, now: Instant, id: LinkId, app: &AppId) {
-        let Some(peer) = self.links.get(id).and_then(Link::peer) else {
+        let Some(peer) = self.peer_of(id) else {
             return;
         };
         let beat = self.beat_to(now, id, peer, Some(app));

@@ -200,7 +200,7 @@ impl Node {
     }
 
     pub(crate) fn report_forwarded(&mut self, next: LinkId, decoded: &Decoded) {
-        let peer = self.links.get(next).and_then(|link| link.peer());
+        let peer = self.peer_of(next);
         self.report_subject(
             MessageReport::GatewaySuccess,
             peer,

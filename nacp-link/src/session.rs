@@ -96,7 +96,7 @@ impl Node {
         self.move_in(link);
         self.sift_too_large(link);
         self.announce_bound(link, resumed);
-        let native = self.links.get(link).is_some_and(Link::is_native);
+        let native = self.links.get(link).is_some_and(|link| link.is_native());
         self.transmit(Transmit::Registered { peer, native });
         Bound {
             link,
@@ -151,7 +151,7 @@ impl Node {
             foreign: Foreign::default(),
             counts: LinkCounts::default(),
         };
-        let id = self.links.insert(link);
+        let id = self.links.insert(Box::new(link));
         self.by_app.insert(app.clone(), id);
         let (count, bytes) = (
             self.config.link_queue_max_count,

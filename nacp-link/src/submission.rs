@@ -66,7 +66,7 @@ impl Node {
 
     /// Submits of a link's backlog what its window, its replay and ack-pending take.
     pub(crate) fn pump(&mut self, id: LinkId) {
-        while let Some(peer) = self.links.get(id).and_then(|link| link.peer()) {
+        while let Some(peer) = self.peer_of(id) {
             let Some(record) = self.backlog.peek(&id) else {
                 self.finish_replay(id);
                 break;
@@ -110,7 +110,7 @@ impl Node {
         if self.links.get(id).is_none_or(|link| link.replay.until == 0) {
             return;
         }
-        let peer = self.links.get(id).and_then(|link| link.peer());
+        let peer = self.peer_of(id);
         let in_flight = peer.is_some_and(|peer| self.has_reliable_in_flight(id, peer));
         if let Some(link) = self.links.get_mut(id)
             && !(link.replay.alone && in_flight)
