@@ -1,8 +1,141 @@
-//! Criterion benches of `nacp-proto`.
+//! Benches of `nacp-proto`: `cargo bench -p nacp-proto`.
 
-use criterion::{criterion_group, criterion_main, Criterion};
+use std::hint::black_box;
 
-fn layer(_: &mut Criterion) {}
+use bytes::{Bytes, BytesMut};
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use nacp_proto::{AppId, Body, Message, MessageId, Payload, RequestKind};
+use serde::{Deserialize, Serialize};
 
-criterion_group!(benches, layer);
+const SIZES: [usize; 3] = [64, 4 << 10, 1 << 20];
+
+fn request(payload_bytes: usize) -> Message {
+    let app = |name| AppId::new(name).expect("a good name");
+    Message {
+        id: MessageId::sequenced(1_234_567, 0x0123_4567_89ab_cdef),
+        from: app("bench-client"),
+        to: app("bench-server"),
+        time: Some(1_700_000_000_123.0),
+        body: Body::Request {
+            kind: RequestKind::Ability,
+            target: Some("echo".into()),
+            payload: Payload::byte_string(vec![0x5a; payload_bytes]),
+        },
+    }
+}
+
+/// The same message for ciborium and serde: the floor.
+#[derive(Clone, Serialize, Deserialize)]
+struct PlainRequest {
+    v: PlainVersion,
+    r#type: String,
+    id: String,
+    from: String,
+    to: String,
+    t: f64,
+    payload: Bytes,
+    meta: PlainMeta,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+struct PlainVersion {
+    major: u64,
+    minor: u64,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+struct PlainMeta {
+    kind: String,
+    target: Option<String>,
+}
+
+fn plain(message: &Message) -> PlainRequest {
+    ciborium::from_reader(&*message.encode().to_bytes()).expect("a message that we encoded")
+}
+
+fn encode(c: &mut Criterion) {
+    let mut group = c.benchmark_group("proto/encode");
+    for size in SIZES {
+        let message = request(size);
+        let plain = plain(&message);
+        let bytes = message.encode().to_bytes();
+        group.throughput(Throughput::Bytes(bytes.len() as u64));
+        let mut out = BytesMut::with_capacity(2 * bytes.len() + 256);
+        group.bench_with_input(BenchmarkId::from_parameter(size), &message, |b, message| {
+            b.iter(|| {
+                out.clear();
+                black_box(message).encode_into(&mut out);
+                out.len()
+            });
+        });
+        group.bench_with_input(BenchmarkId::new("apart", size), &message, |b, message| {
+            b.iter(|| black_box(message).encode());
+        });
+        let mut out = Vec::with_capacity(2 * bytes.len());
+        group.bench_with_input(BenchmarkId::new("ciborium", size), &plain, |b, plain| {
+            b.iter(|| {
+                out.clear();
+                ciborium::into_writer(black_box(plain), &mut out).expect("a Vec takes everything");
+                out.len()
+            });
+        });
+    }
+    group.finish();
+}
+
+fn decode(c: &mut Criterion) {
+    let mut group = c.benchmark_group("proto/decode");
+    for size in SIZES {
+        let bytes = request(size).encode().to_bytes();
+        group.throughput(Throughput::Bytes(bytes.len() as u64));
+        group.bench_with_input(BenchmarkId::from_parameter(size), &bytes, |b, bytes| {
+            b.iter(|| Message::decode(black_box(bytes)));
+        });
+        group.bench_with_input(BenchmarkId::new("ciborium", size), &bytes, |b, bytes| {
+            b.iter(|| ciborium::from_reader::<PlainRequest, _>(black_box(&**bytes)));
+        });
+    }
+    group.finish();
+}
+
+/// A value of a user, into a payload and back.
+#[derive(Clone, Serialize, Deserialize)]
+struct Order {
+    customer: String,
+    items: Vec<Item>,
+    paid: bool,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+struct Item {
+    article: String,
+    count: u32,
+    price: f64,
+}
+
+fn payload(c: &mut Criterion) {
+    let item = Item {
+        article: "sprocket, 12 teeth".into(),
+        count: 4,
+        price: 1.25,
+    };
+    let order = Order {
+        customer: "Ada".into(),
+        items: vec![item; 8],
+        paid: true,
+    };
+    let payload = Payload::new(&order).expect("a serializable value");
+    let mut group = c.benchmark_group("proto/payload");
+    group.throughput(Throughput::Bytes(payload.len() as u64));
+    group.bench_function("new", |b| b.iter(|| Payload::new(black_box(&order))));
+    group.bench_function("decode", |b| {
+        b.iter(|| black_box(&payload).decode::<Order>())
+    });
+    group.bench_function("decode/ciborium", |b| {
+        b.iter(|| ciborium::from_reader::<Order, _>(black_box(payload.as_cbor())));
+    });
+    group.finish();
+}
+
+criterion_group!(benches, encode, decode, payload);
 criterion_main!(benches);

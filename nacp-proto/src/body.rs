@@ -200,10 +200,10 @@ impl RequestKind {
         }
     }
 
-    pub(crate) fn from_wire(name: &str) -> Option<Self> {
+    pub(crate) fn from_wire(name: &[u8]) -> Option<Self> {
         match name {
-            "event" => Some(Self::Event),
-            "ability" => Some(Self::Ability),
+            b"event" => Some(Self::Event),
+            b"ability" => Some(Self::Ability),
             _ => None,
         }
     }

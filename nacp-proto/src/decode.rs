@@ -1,5 +1,3 @@
-use std::ops::Range;
-
 use bytes::Bytes;
 
 use crate::{
@@ -45,25 +43,28 @@ impl Message {
     /// [`DecodeError`] if there is no message with a usable envelope in the bytes. What has an
     /// envelope and is wrong in its meta or payload comes out as [`Decoded::Malformed`].
     pub fn decode(bytes: &Bytes) -> Result<Decoded, DecodeError> {
-        let keys = Keys::read(bytes)?;
+        let mut keys = Keys::default();
+        keys.read(bytes)?;
         let type_name = keys.message_type.text_bytes();
         let type_name = type_name.ok_or(DecodeError::Unusable { key: "type" })?;
         let Some(message_type) = MessageType::from_wire(&type_name) else {
-            let name = keys.message_type.smol_str();
+            let type_name = keys.message_type.smol_str();
             return Ok(Decoded::Unknown {
                 envelope: keys.envelope()?,
-                type_name: name.ok_or(DecodeError::Unusable { key: "type" })?,
+                type_name: type_name.ok_or(DecodeError::Unusable { key: "type" })?,
             });
         };
-        let envelope = keys.envelope()?;
-        let payload = keys
-            .payload
-            .clone()
-            .map(|range| Payload::from_scanned(bytes.slice(range)));
-        Ok(match keys.body(message_type, payload) {
-            Some(body) => Decoded::Message(Self::from_parts(envelope, body)),
+        let Envelope { id, from, to, time } = keys.envelope()?;
+        Ok(match keys.body(message_type, bytes) {
+            Some(body) => Decoded::Message(Self {
+                id,
+                from,
+                to,
+                time,
+                body,
+            }),
             None => Decoded::Malformed(Malformed {
-                envelope,
+                envelope: Envelope { id, from, to, time },
                 message_type,
                 bad_target_sub_name: message_type == MessageType::Subscribe,
             }),
@@ -79,41 +80,75 @@ struct Keys<'a> {
     from: Field<'a>,
     to: Field<'a>,
     time: Field<'a>,
-    version: Option<&'a [u8]>,
-    payload: Option<Range<usize>>,
-    meta: Option<Meta<'a>>,
+    version: Field<'a>,
+    payload: Field<'a>,
+    meta: Meta<'a>,
+    has_meta: bool,
 }
 
+/// How nearly every message begins: ours, and those of the reference.
+const USUAL_BEGINNINGS: [&[u8]; 2] = [
+    b"\xa8\x61v\xa2\x65major\x02\x65minor\x01\x64type",
+    b"\xb9\x00\x08\x61v\xb9\x00\x02\x65major\x02\x65minor\x01\x64type",
+];
+const USUAL_VERSION: &[u8] = b"\xa2\x65major\x02\x65minor\x01";
+
 impl<'a> Keys<'a> {
-    fn read(bytes: &'a [u8]) -> Result<Self, DecodeError> {
-        let mut keys = Self::default();
+    fn read(&mut self, bytes: &'a [u8]) -> Result<(), DecodeError> {
+        let mut scanner = Scanner::new(bytes);
+        if self.read_usual(&mut scanner).is_some() && scanner.finish().is_ok() {
+            return Ok(());
+        }
+        *self = Self::default();
+        self.read_any(bytes)
+    }
+
+    /// The short way through a message whose keys lie in the usual order; `None` if they do not.
+    fn read_usual(&mut self, scanner: &mut Scanner<'a>) -> Option<()> {
+        let depth = MAX_DEPTH - 1;
+        let begins = |scanner: &mut Scanner<'a>, key| scanner.skip_if(key).then_some(());
+        USUAL_BEGINNINGS
+            .iter()
+            .find(|beginning| scanner.skip_if(beginning))?;
+        self.version = Field::of_item(USUAL_VERSION);
+        self.message_type = Field::read(scanner, depth).ok()?;
+        begins(scanner, b"\x62id")?;
+        self.id = Field::read(scanner, depth).ok()?;
+        begins(scanner, b"\x64from")?;
+        self.from = Field::read(scanner, depth).ok()?;
+        begins(scanner, b"\x62to")?;
+        self.to = Field::read(scanner, depth).ok()?;
+        begins(scanner, b"\x61t")?;
+        self.time = Field::read(scanner, depth).ok()?;
+        begins(scanner, b"\x67payload")?;
+        self.payload = Field::read(scanner, depth).ok()?;
+        begins(scanner, b"\x64meta")?;
+        self.has_meta = self.meta.read(scanner, depth).ok()?;
+        Some(())
+    }
+
+    fn read_any(&mut self, bytes: &'a [u8]) -> Result<(), DecodeError> {
         let mut scanner = Scanner::new(bytes);
         let is_map = each_entry(&mut scanner, MAX_DEPTH, |key, scanner, depth| {
             match key {
-                b"v" => {
-                    let rest = scanner.rest();
-                    let start = scanner.at();
-                    scanner.skip_item(depth)?;
-                    keys.version = rest.get(..scanner.at() - start);
+                b"v" => self.version = Field::read(scanner, depth)?,
+                b"type" => self.message_type = Field::read(scanner, depth)?,
+                b"id" => self.id = Field::read(scanner, depth)?,
+                b"from" => self.from = Field::read(scanner, depth)?,
+                b"to" => self.to = Field::read(scanner, depth)?,
+                b"t" => self.time = Field::read(scanner, depth)?,
+                b"payload" => self.payload = Field::read(scanner, depth)?,
+                b"meta" => {
+                    self.meta = Meta::default();
+                    self.has_meta = self.meta.read(scanner, depth)?;
                 }
-                b"type" => keys.message_type = Field::read(scanner, depth)?,
-                b"id" => keys.id = Field::read(scanner, depth)?,
-                b"from" => keys.from = Field::read(scanner, depth)?,
-                b"to" => keys.to = Field::read(scanner, depth)?,
-                b"t" => keys.time = Field::read(scanner, depth)?,
-                b"payload" => {
-                    let start = scanner.at();
-                    scanner.skip_item(depth)?;
-                    keys.payload = Some(start..scanner.at());
-                }
-                b"meta" => keys.meta = Meta::read(scanner, depth)?,
                 _ => scanner.skip_item(depth)?,
             }
             Ok(())
         })?;
         scanner.finish()?;
         if is_map {
-            Ok(keys)
+            Ok(())
         } else {
             Err(DecodeError::NotAMap)
         }
@@ -132,39 +167,49 @@ impl<'a> Keys<'a> {
         })
     }
 
+    /// The payload, which stays in `bytes`; undefined if the key is missing.
+    fn payload(&self, bytes: &Bytes) -> Payload {
+        if self.payload.item().is_empty() {
+            return Payload::undefined();
+        }
+        Payload::from_scanned(bytes.slice_ref(self.payload.item()))
+    }
+
     /// `None` if meta or payload do not fit the type.
-    fn body(&self, message_type: MessageType, payload: Option<Payload>) -> Option<Body> {
-        let meta = self.meta.as_ref()?;
-        let any = |payload: Option<Payload>| payload.unwrap_or_else(Payload::undefined);
+    fn body(&self, message_type: MessageType, bytes: &Bytes) -> Option<Body> {
+        let meta = self.has_meta.then_some(&self.meta)?;
         Some(match message_type {
             MessageType::Register => {
-                let version = read_version(self.version?)?;
-                Body::Register(Box::new(Register::from_wire(version, &payload?)?))
+                let version = read_version(self.version)?;
+                Body::Register(Box::new(Register::from_wire(
+                    version,
+                    &self.payload(bytes),
+                )?))
             }
             MessageType::Unregister => Body::Unregister,
             MessageType::Subscribe => Body::Subscribe {
-                target_sub_name: read_key(payload?.as_cbor(), b"targetSubName")?
+                target_sub_name: read_key(self.payload, b"targetSubName")?
                     .smol_str()
                     .filter(|name| !name.is_empty())?,
             },
             MessageType::Unsubscribe => Body::Unsubscribe {
-                target_sub_id: read_key(payload?.as_cbor(), b"targetSubId")?.message_id()?,
+                target_sub_id: read_key(self.payload, b"targetSubId")?.message_id()?,
             },
             MessageType::Request => Body::Request {
-                kind: meta.kind.text(RequestKind::from_wire)??,
+                kind: RequestKind::from_wire(&meta.kind.text_bytes()?)?,
                 target: meta.target.optional(Field::smol_str)?,
-                payload: any(payload),
+                payload: self.payload(bytes),
             },
-            MessageType::Response => Body::Response(meta.response(any(payload))?),
+            MessageType::Response => Body::Response(meta.response(self.payload(bytes))?),
             MessageType::Signal => Body::Signal {
                 parent_id: meta.parent_id.message_id()?,
-                signal: meta.signal(|| any(payload))?,
+                signal: meta.signal(|| self.payload(bytes))?,
             },
             MessageType::Notify => Body::Notify {
                 parent_id: meta.parent_id.message_id()?,
                 target_sub_name: meta.target_sub_name.smol_str()?,
                 hit_sub_name: meta.hit_sub_name.smol_str()?,
-                payload: any(payload),
+                payload: self.payload(bytes),
                 seq: meta.seq.optional(Field::unsigned)?,
             },
             MessageType::Ack => Body::Ack {
@@ -189,26 +234,24 @@ struct Meta<'a> {
 }
 
 impl<'a> Meta<'a> {
-    /// `None` if what comes next is no map.
-    fn read(scanner: &mut Scanner<'a>, depth: usize) -> Result<Option<Self>, ScanError> {
-        let mut meta = Self::default();
-        let is_map = each_entry(scanner, depth, |key, scanner, depth| {
+    /// `false` if what comes next is no map.
+    fn read(&mut self, scanner: &mut Scanner<'a>, depth: usize) -> Result<bool, ScanError> {
+        each_entry(scanner, depth, |key, scanner, depth| {
             let field = match key {
-                b"kind" => &mut meta.kind,
-                b"target" => &mut meta.target,
-                b"parentId" => &mut meta.parent_id,
-                b"isOk" => &mut meta.is_ok,
-                b"whyNotOk" => &mut meta.why_not_ok,
-                b"targetSubName" => &mut meta.target_sub_name,
-                b"hitSubName" => &mut meta.hit_sub_name,
-                b"seq" => &mut meta.seq,
-                b"instance" => &mut meta.instance,
+                b"kind" => &mut self.kind,
+                b"target" => &mut self.target,
+                b"parentId" => &mut self.parent_id,
+                b"isOk" => &mut self.is_ok,
+                b"whyNotOk" => &mut self.why_not_ok,
+                b"targetSubName" => &mut self.target_sub_name,
+                b"hitSubName" => &mut self.hit_sub_name,
+                b"seq" => &mut self.seq,
+                b"instance" => &mut self.instance,
                 _ => return scanner.skip_item(depth),
             };
             *field = Field::read(scanner, depth)?;
             Ok(())
-        })?;
-        Ok(is_map.then_some(meta))
+        })
     }
 
     fn response(&self, payload: Payload) -> Option<Response> {
@@ -223,7 +266,10 @@ impl<'a> Meta<'a> {
             parent_id: self.parent_id.message_id()?,
             outcome,
             // The reference echoes the kind of a request that it did not know.
-            kind: self.kind.text(RequestKind::from_wire).flatten(),
+            kind: self
+                .kind
+                .text_bytes()
+                .and_then(|kind| RequestKind::from_wire(&kind)),
             payload,
             seq: self.seq.optional(Field::unsigned)?,
             instance: self.instance.optional(Field::instance)?,
@@ -241,23 +287,20 @@ impl<'a> Meta<'a> {
     }
 }
 
-fn read_version(item: &[u8]) -> Option<Version> {
+fn read_version(version: Field<'_>) -> Option<Version> {
     Some(Version {
-        major: read_key(item, b"major")?.unsigned()?,
-        minor: read_key(item, b"minor")?.unsigned()?,
+        major: read_key(version, b"major")?.unsigned()?,
+        minor: read_key(version, b"minor")?.unsigned()?,
     })
 }
 
-/// What `key` holds in the map that `item` is.
-fn read_key<'a>(item: &'a [u8], key: &[u8]) -> Option<Field<'a>> {
-    let mut found = Field::Absent;
-    let mut scanner = Scanner::new(item);
-    let is_map = each_entry(&mut scanner, MAX_DEPTH, |entry, scanner, depth| {
-        let value = Field::read(scanner, depth)?;
+/// What `key` holds in a map; `None` if it is no map.
+fn read_key<'a>(map: Field<'a>, key: &[u8]) -> Option<Field<'a>> {
+    let mut found = Field::default();
+    map.entries(|entry, value| {
         if entry == key {
             found = value;
         }
-        Ok(())
-    });
-    is_map.is_ok_and(|is_map| is_map).then_some(found)
+    })?;
+    Some(found)
 }

@@ -63,13 +63,20 @@ impl MessageId {
     pub fn new(text: &str) -> Result<Self, MessageIdError> {
         match text.len() {
             0 => Err(MessageIdError::Empty),
-            Self::UUID_TEXT_LEN => Ok(Self(canonical_uuid(text).map_or_else(
-                || Repr::Text(SmolStr::new(text)),
-                |uuid| Repr::Uuid(uuid.into_bytes()),
-            ))),
-            1..=Self::MAX_BYTES => Ok(Self(Repr::Text(SmolStr::new(text)))),
+            1..=Self::MAX_BYTES => Ok(match canonical_uuid(text.as_bytes()) {
+                Some(uuid) => Self(Repr::Uuid(uuid.into_bytes())),
+                None => Self(Repr::Text(SmolStr::new(text))),
+            }),
             bytes => Err(MessageIdError::TooLong { bytes }),
         }
+    }
+
+    /// The id in the bytes of a text; `None` if they are none.
+    pub(crate) fn from_wire(text: &[u8]) -> Option<Self> {
+        if let Some(uuid) = canonical_uuid(text) {
+            return Some(Self(Repr::Uuid(uuid.into_bytes())));
+        }
+        Self::new(std::str::from_utf8(text).ok()?).ok()
     }
 
     /// The id whose text is the canonical text of this UUID.
@@ -139,11 +146,19 @@ impl MessageId {
 }
 
 /// Only the canonical spelling, because the text must come out as it came in.
-fn canonical_uuid(text: &str) -> Option<Uuid> {
-    if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+fn canonical_uuid(text: &[u8]) -> Option<Uuid> {
+    if text.len() != MessageId::UUID_TEXT_LEN {
         return None;
     }
-    Uuid::try_parse_ascii(text.as_bytes()).ok()
+    // Without an early way out this is a few vector instructions.
+    let has_capital = text
+        .iter()
+        .fold(false, |has, byte| has | byte.is_ascii_uppercase());
+    if has_capital {
+        None
+    } else {
+        Uuid::try_parse_ascii(text).ok()
+    }
 }
 
 impl Ord for MessageId {

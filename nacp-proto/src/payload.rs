@@ -160,6 +160,11 @@ impl Payload {
         Self(cbor)
     }
 
+    /// An item inside this payload, which lies in its bytes.
+    pub(crate) fn part(&self, item: &[u8]) -> Self {
+        Self(self.0.slice_ref(item))
+    }
+
     /// Reads the payload as any deserializable type.
     ///
     /// Byte strings read the same with tag 64, which the reference puts before them, and without;

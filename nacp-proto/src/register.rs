@@ -9,7 +9,7 @@ use subtle::ConstantTimeEq;
 
 use crate::{Payload, fields::Field, write};
 
-use keys::{Keys, write_info};
+use keys::{Keys, sessions, write_info};
 
 /// The protocol version in `v`. Only a register's is checked, and of it only `major`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,13 +148,15 @@ impl Register {
         Payload::from_scanned(out.freeze())
     }
 
+    /// `None` if the payload does not fit.
     pub(crate) fn from_wire(version: Version, payload: &Payload) -> Option<Self> {
         let keys = Keys::read(payload)?;
+        let auth = Some(keys.auth).filter(|auth| !auth.is_absent());
         Some(Self {
             version,
             info: keys.info()?,
-            holds: keys.holds?,
-            auth: keys.auth,
+            holds: keys.holds.optional(sessions)?.unwrap_or_default(),
+            auth: auth.map(|auth| payload.part(auth.item())),
         })
     }
 }

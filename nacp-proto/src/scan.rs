@@ -47,67 +47,96 @@ pub enum ScanError {
 /// A place in some bytes, from which heads and items are read.
 #[derive(Debug, Clone)]
 pub(crate) struct Scanner<'a> {
-    bytes: &'a [u8],
-    at: usize,
+    rest: &'a [u8],
+    /// Length of all the bytes.
+    len: usize,
 }
 
 impl<'a> Scanner<'a> {
     pub(crate) const fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0 }
+        Self {
+            rest: bytes,
+            len: bytes.len(),
+        }
     }
 
     /// Offset of the next byte.
     pub(crate) const fn at(&self) -> usize {
-        self.at
+        self.len - self.rest.len()
     }
 
-    pub(crate) fn rest(&self) -> &'a [u8] {
-        self.bytes.get(self.at..).unwrap_or_default()
-    }
-
-    /// The next byte, which stays where it is.
-    pub(crate) fn peek(&self) -> Result<u8, ScanError> {
-        self.bytes
-            .get(self.at)
-            .copied()
-            .ok_or(ScanError::Truncated { at: self.at })
+    const fn truncated(&self) -> ScanError {
+        ScanError::Truncated { at: self.len }
     }
 
     /// Goes past `expected` if that is what comes next.
+    #[inline]
     pub(crate) fn skip_if(&mut self, expected: &[u8]) -> bool {
-        let hit = self.rest().starts_with(expected);
-        if hit {
-            self.at += expected.len();
-        }
-        hit
+        let rest = self.rest.strip_prefix(expected);
+        self.rest = rest.unwrap_or(self.rest);
+        rest.is_some()
     }
 
+    #[inline]
     pub(crate) fn take(&mut self, length: u64) -> Result<&'a [u8], ScanError> {
-        let rest = self.rest();
-        let taken = usize::try_from(length)
-            .ok()
-            .and_then(|length| rest.get(..length));
-        let taken = taken.ok_or(ScanError::Truncated {
-            at: self.bytes.len(),
-        })?;
-        self.at += taken.len();
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        let (taken, rest) = self
+            .rest
+            .split_at_checked(length)
+            .ok_or_else(|| self.truncated())?;
+        self.rest = rest;
         Ok(taken)
     }
 
+    #[inline]
     fn take_array<const N: usize>(&mut self) -> Result<[u8; N], ScanError> {
-        let taken = self.rest().first_chunk().ok_or(ScanError::Truncated {
-            at: self.bytes.len(),
-        })?;
-        self.at += N;
+        let (taken, rest) = self
+            .rest
+            .split_first_chunk()
+            .ok_or_else(|| self.truncated())?;
+        self.rest = rest;
         Ok(*taken)
+    }
+
+    /// The content of a text of less than 256 bytes, if one is next: what nearly all of ours are.
+    #[inline]
+    pub(crate) fn take_short_text(&mut self) -> Option<&'a [u8]> {
+        let (length, rest) = match self.rest {
+            [first @ 0x60..=0x77, rest @ ..] => (first - 0x60, rest),
+            [0x78, length, rest @ ..] => (*length, rest),
+            _ => return None,
+        };
+        let (text, rest) = rest.split_at_checked(length.into())?;
+        self.rest = rest;
+        Some(text)
+    }
+
+    /// The bytes of one whole item.
+    #[inline]
+    pub(crate) fn take_item(&mut self, depth: usize) -> Result<&'a [u8], ScanError> {
+        let before = self.rest;
+        self.skip_item(depth)?;
+        Ok(self.since(before))
+    }
+
+    /// What lies between an earlier place and this one.
+    #[inline]
+    pub(crate) fn since(&self, earlier: &'a [u8]) -> &'a [u8] {
+        earlier
+            .get(..earlier.len() - self.rest.len())
+            .unwrap_or_default()
+    }
+
+    /// What is still to come.
+    pub(crate) const fn rest(&self) -> &'a [u8] {
+        self.rest
     }
 
     /// Reads one head; a break is one too.
     #[inline]
     pub(crate) fn head(&mut self) -> Result<Head, ScanError> {
-        let at = self.at;
-        let first = self.peek()?;
-        self.at += 1;
+        let at = self.at();
+        let [first] = self.take_array()?;
         let major = match first >> 5 {
             0 => Major::Unsigned,
             1 => Major::Negative,
@@ -146,7 +175,10 @@ impl<'a> Scanner<'a> {
     /// Goes past one whole item in which at most `depth` levels of arrays, maps and tags nest.
     #[inline]
     pub(crate) fn skip_item(&mut self, depth: usize) -> Result<(), ScanError> {
-        let at = self.at;
+        if self.take_short_text().is_some() {
+            return Ok(());
+        }
+        let at = self.at();
         let head = self.head()?;
         self.skip_content(head, at, depth)
     }
@@ -197,11 +229,11 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Goes past a break if one is next.
     fn skip_break(&mut self) -> Result<bool, ScanError> {
-        let is_break = self.peek()? == 0xff;
+        let (first, rest) = self.rest.split_first().ok_or_else(|| self.truncated())?;
+        let is_break = *first == 0xff;
         if is_break {
-            self.at += 1;
+            self.rest = rest;
         }
         Ok(is_break)
     }
@@ -225,7 +257,7 @@ impl<'a> Scanner<'a> {
 
     /// The next chunk of an indefinite string, `None` behind the last.
     fn next_chunk(&mut self, major: Major) -> Result<Option<&'a [u8]>, ScanError> {
-        let at = self.at;
+        let at = self.at();
         let head = self.head()?;
         if head.is_break() {
             return Ok(None);
@@ -238,9 +270,9 @@ impl<'a> Scanner<'a> {
 
     /// Demands that nothing is left.
     pub(crate) fn finish(&self) -> Result<(), ScanError> {
-        if self.at < self.bytes.len() {
-            return Err(ScanError::TrailingBytes { at: self.at });
+        if self.rest.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        Err(ScanError::TrailingBytes { at: self.at() })
     }
 }

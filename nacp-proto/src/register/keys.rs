@@ -2,12 +2,7 @@
 
 use bytes::{BufMut, BytesMut};
 
-use crate::{
-    Decl, Entry, Instance, Payload, PeerInfo, Session,
-    fields::{Field, each_entry, each_item},
-    scan::{MAX_DEPTH, ScanError, Scanner},
-    write,
-};
+use crate::{Decl, Entry, Instance, Payload, PeerInfo, Session, fields::Field, write};
 
 /// Opens the map and writes what both payloads have; `more_keys` follow by the caller.
 pub(super) fn write_info(out: &mut BytesMut, info: &PeerInfo, more_keys: u8) {
@@ -39,14 +34,15 @@ fn write_entries(out: &mut BytesMut, entries: &[Entry]) {
     }
 }
 
-/// The keys that either payload may have. A list that cannot be read is `None`.
+/// The keys that either payload may have.
+#[derive(Default)]
 pub(super) struct Keys<'a> {
     is_gateway: Field<'a>,
-    decl: Option<Decl>,
+    decl: Field<'a>,
     instance: Field<'a>,
     max_message_bytes: Field<'a>,
-    pub(super) holds: Option<Vec<Session>>,
-    pub(super) auth: Option<Payload>,
+    pub(super) holds: Field<'a>,
+    pub(super) auth: Field<'a>,
     pub(super) session: Field<'a>,
     pub(super) resumed: Field<'a>,
 }
@@ -54,126 +50,60 @@ pub(super) struct Keys<'a> {
 impl<'a> Keys<'a> {
     /// `None` if the payload is no map.
     pub(super) fn read(payload: &'a Payload) -> Option<Self> {
-        let mut keys = Self {
-            is_gateway: Field::Absent,
-            decl: Some(Decl::default()),
-            instance: Field::Absent,
-            max_message_bytes: Field::Absent,
-            holds: Some(Vec::new()),
-            auth: None,
-            session: Field::Absent,
-            resumed: Field::Absent,
-        };
-        let mut scanner = Scanner::new(payload.as_cbor());
-        let is_map = each_entry(&mut scanner, MAX_DEPTH, |key, scanner, depth| {
-            match key {
-                b"isGateway" => keys.is_gateway = Field::read(scanner, depth)?,
-                b"decl" => keys.decl = read_decl(scanner, depth)?,
-                b"instance" => keys.instance = Field::read(scanner, depth)?,
-                b"maxMessageBytes" => keys.max_message_bytes = Field::read(scanner, depth)?,
-                b"holds" => keys.holds = read_holds(scanner, depth)?,
-                b"auth" => keys.auth = read_auth(payload, scanner, depth)?,
-                b"session" => keys.session = Field::read(scanner, depth)?,
-                b"resumed" => keys.resumed = Field::read(scanner, depth)?,
-                _ => scanner.skip_item(depth)?,
-            }
-            Ok(())
-        });
-        is_map.is_ok_and(|is_map| is_map).then_some(keys)
+        let mut keys = Self::default();
+        Field::of(payload).entries(|key, value| {
+            let field = match key {
+                b"isGateway" => &mut keys.is_gateway,
+                b"decl" => &mut keys.decl,
+                b"instance" => &mut keys.instance,
+                b"maxMessageBytes" => &mut keys.max_message_bytes,
+                b"holds" => &mut keys.holds,
+                b"auth" => &mut keys.auth,
+                b"session" => &mut keys.session,
+                b"resumed" => &mut keys.resumed,
+                _ => return,
+            };
+            *field = value;
+        })?;
+        Some(keys)
     }
 
+    /// `None` if a key is missing that must be there, or one holds something that it must not.
     pub(super) fn info(&self) -> Option<PeerInfo> {
         Some(PeerInfo {
             is_gateway: self.is_gateway.bool()?,
-            decl: self.decl.clone()?,
+            decl: self.decl.optional(decl)?.unwrap_or_default(),
             instance: self.instance.optional(Field::instance)?,
             max_message_bytes: self.max_message_bytes.optional(Field::unsigned)?,
         })
     }
 }
 
-fn read_auth(
-    payload: &Payload,
-    scanner: &mut Scanner<'_>,
-    depth: usize,
-) -> Result<Option<Payload>, ScanError> {
-    let start = scanner.at();
-    let is_absent = Field::read(scanner, depth)?.is_absent();
-    let auth = payload.clone().into_bytes().slice(start..scanner.at());
-    Ok((!is_absent).then(|| Payload::from_scanned(auth)))
+pub(super) fn sessions(list: Field<'_>) -> Option<Vec<Session>> {
+    list.items(|item| item.hex().map(Session))
 }
 
-/// Goes past null or undefined.
-fn skip_absent(scanner: &mut Scanner<'_>) -> bool {
-    scanner.skip_if(&[0xf6]) || scanner.skip_if(&[0xf7])
-}
-
-fn read_holds(scanner: &mut Scanner<'_>, depth: usize) -> Result<Option<Vec<Session>>, ScanError> {
-    let mut holds = Some(Vec::new());
-    if skip_absent(scanner) {
-        return Ok(holds);
-    }
-    let is_array = each_item(scanner, depth, |scanner, depth| {
-        let session = Field::read(scanner, depth)?.hex().map(Session);
-        push_or_spoil(&mut holds, session);
-        Ok(())
+fn decl(map: Field<'_>) -> Option<Decl> {
+    let (mut events, mut abilities) = (Field::default(), Field::default());
+    map.entries(|key, value| match key {
+        b"events" => events = value,
+        b"abilities" => abilities = value,
+        _ => {}
     })?;
-    Ok(holds.filter(|_| is_array))
+    let entries = |list: Field<'_>| list.optional(|list| list.items(entry));
+    Some(Decl {
+        events: entries(events)?.unwrap_or_default(),
+        abilities: entries(abilities)?.unwrap_or_default(),
+    })
 }
 
-fn push_or_spoil<T>(list: &mut Option<Vec<T>>, item: Option<T>) {
-    match (list.as_mut(), item) {
-        (Some(list), Some(item)) => list.push(item),
-        _ => *list = None,
-    }
-}
-
-fn read_decl(scanner: &mut Scanner<'_>, depth: usize) -> Result<Option<Decl>, ScanError> {
-    let (mut events, mut abilities) = (Some(Vec::new()), Some(Vec::new()));
-    if skip_absent(scanner) {
-        return Ok(Some(Decl::default()));
-    }
-    let is_map = each_entry(scanner, depth, |key, scanner, depth| {
-        match key {
-            b"events" => events = read_entries(scanner, depth)?,
-            b"abilities" => abilities = read_entries(scanner, depth)?,
-            _ => scanner.skip_item(depth)?,
-        }
-        Ok(())
+fn entry(map: Field<'_>) -> Option<Entry> {
+    let (mut name, mut description) = (Field::default(), Field::default());
+    map.entries(|key, value| match key {
+        b"name" => name = value,
+        b"description" => description = value,
+        _ => {}
     })?;
-    let decl = events
-        .zip(abilities)
-        .map(|(events, abilities)| Decl { events, abilities });
-    Ok(decl.filter(|_| is_map))
-}
-
-fn read_entries(scanner: &mut Scanner<'_>, depth: usize) -> Result<Option<Vec<Entry>>, ScanError> {
-    let mut entries = Some(Vec::new());
-    if skip_absent(scanner) {
-        return Ok(entries);
-    }
-    let is_array = each_item(scanner, depth, |scanner, depth| {
-        let entry = read_entry(scanner, depth)?;
-        push_or_spoil(&mut entries, entry);
-        Ok(())
-    })?;
-    Ok(entries.filter(|_| is_array))
-}
-
-fn read_entry(scanner: &mut Scanner<'_>, depth: usize) -> Result<Option<Entry>, ScanError> {
-    let (mut name, mut description) = (Field::Absent, Field::Absent);
-    each_entry(scanner, depth, |key, scanner, depth| {
-        match key {
-            b"name" => name = Field::read(scanner, depth)?,
-            b"description" => description = Field::read(scanner, depth)?,
-            _ => scanner.skip_item(depth)?,
-        }
-        Ok(())
-    })?;
-    Ok(entry(name, description))
-}
-
-fn entry(name: Field<'_>, description: Field<'_>) -> Option<Entry> {
     Some(Entry {
         name: name.smol_str()?,
         description: description.optional(Field::smol_str)?.unwrap_or_default(),
