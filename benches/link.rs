@@ -3,6 +3,7 @@
 //! `link/message`: one signal from a node to another in memory: send, encode, decode, dedup, ACK
 //! back, settle, acceptance on both sides. `link/replay`: a backlog of 1024 goes out and is ACKed
 //! after a bind. `link/beats`: one virtual second of 10 000 idle links.
+#![expect(clippy::unwrap_used, reason = "a bench ends where it cannot go on")]
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

@@ -82,6 +82,9 @@ impl Node {
         }
         match self.config.admittance {
             Admittance::All => self.decide(now, peer, applicant),
+            Admittance::Ask if self.deciding.contains_key(&applicant.app) => {
+                self.refuse_applicant(now, peer, &applicant, APP_ID_IN_USE, Payload::empty());
+            }
             Admittance::Ask => self.ask_policy(now, peer, applicant),
         }
     }
@@ -117,6 +120,7 @@ impl Node {
             auth: applicant.register.auth.take(),
             trust: known.trust,
         };
+        self.deciding.insert(applicant.app.clone(), peer);
         known.stage = Stage::Deciding(Box::new(applicant));
         self.tell(Event::Authorize(Box::new(event)));
     }
@@ -131,6 +135,7 @@ impl Node {
             known.stage = stage;
             return;
         };
+        self.deciding.remove(&applicant.app);
         match verdict {
             Verdict::Refuse => {
                 self.refuse_applicant(now, peer, &applicant, "unauthorized", Payload::empty());

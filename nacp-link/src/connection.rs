@@ -107,12 +107,12 @@ impl Node {
     pub(crate) fn forget_peer(&mut self, id: PeerId) -> Option<Peer> {
         let mut peer = *self.peers.remove(id)?;
         self.timers.disarm(&mut peer.timer);
-        match peer.stage {
-            Stage::Fresh | Stage::Registering { .. } | Stage::Deciding(_) | Stage::Held(_) => {
-                self.strangers -= 1
-            }
-            Stage::Bound(_) | Stage::Leaving { .. } => {}
+        match &peer.stage {
+            Stage::Bound(_) | Stage::Leaving { .. } => return Some(peer),
+            Stage::Deciding(applicant) => drop(self.deciding.remove(&applicant.app)),
+            Stage::Fresh | Stage::Registering { .. } | Stage::Held(_) => {}
         }
+        self.strangers -= 1;
         Some(peer)
     }
 

@@ -51,6 +51,8 @@ pub struct Node {
     pub(crate) gateway: Option<LinkId>,
     pub(crate) dials: SlotMap<DialId, Dial>,
     pub(crate) dial_of: HashMap<AppId, DialId>,
+    /// Apps whose register waits for the policy, with its peer.
+    pub(crate) deciding: HashMap<AppId, PeerId>,
     pub(crate) running: SlotMap<RunningId, Running>,
     pub(crate) subscriptions: SlotMap<SubscriptionId, Subscription>,
     pub(crate) streams: SlotMap<StreamId, Stream>,
@@ -131,6 +133,7 @@ impl Node {
             gateway: None,
             dials: SlotMap::with_key(),
             dial_of: HashMap::new(),
+            deciding: HashMap::new(),
             running: SlotMap::with_key(),
             subscriptions: SlotMap::with_key(),
             streams: SlotMap::with_key(),
