@@ -7,5 +7,8 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod crossing;
+mod online_offline;
 mod register_accepting;
 mod register_dialling;
+mod takeover;
