@@ -10,7 +10,7 @@ use crate::ids::LinkId;
 use crate::incoming::Source;
 use crate::link::OutstandingBeat;
 use crate::node::{Node, half};
-use crate::timers::Timer;
+use crate::timers::{Timer, TimerHandle};
 use crate::{Cause, Close, PeerId};
 
 /// The ability that a beat asks for.
@@ -32,11 +32,8 @@ impl Node {
     }
 
     fn send_beat(&mut self, now: Instant, id: LinkId) {
-        let Some(peer) = self.peer_of(id) else {
-            return;
-        };
-        let beat = self.beat_to(now, id, peer, None);
-        let control = self.peers.get(peer).map_or(0, |peer| peer.sent.control);
+        let Some(peer) = self.peer_of(id) else { return };
+        let beat = self.outstanding_beat(now, id, peer);
         let next = self
             .config
             .heartbeat_interval
@@ -46,12 +43,24 @@ impl Node {
         };
         self.timers.disarm(&mut link.beat.next);
         link.beat.next = next;
-        link.beat.outstanding = beat.map(|id| OutstandingBeat {
-            id,
+        link.beat.outstanding = beat;
+    }
+
+    fn outstanding_beat(
+        &mut self,
+        now: Instant,
+        id: LinkId,
+        peer: PeerId,
+    ) -> Option<OutstandingBeat> {
+        let beat = self.beat_to(now, id, peer, None)?;
+        let control = self.peers.get(peer).map_or(0, |peer| peer.sent.control);
+        Some(OutstandingBeat {
+            id: beat,
             sent_at: now,
             control,
             acked: false,
-        });
+            limit: None,
+        })
     }
 
     /// Sends a beat to the app of a link, or to one behind it.
@@ -75,9 +84,12 @@ impl Node {
 
     /// Asks the peer of a link for a sign of life at once, beside the rhythm.
     pub(crate) fn probe(&mut self, now: Instant, id: LinkId, peer: PeerId) {
-        let beat = self.beat_to(now, id, peer, None);
-        if let Some(link) = self.links.get_mut(id) {
-            link.beat.probe = beat;
+        let beat = self.outstanding_beat(now, id, peer);
+        let Some(link) = self.links.get_mut(id) else {
+            return;
+        };
+        if let Some(mut earlier) = std::mem::replace(&mut link.beat.probe, beat) {
+            self.timers.disarm(&mut earlier.limit);
         }
     }
 
@@ -86,15 +98,12 @@ impl Node {
         let Some(link) = self.links.get_mut(id) else {
             return;
         };
-        let waits = link
-            .beat
-            .outstanding
-            .as_ref()
-            .is_some_and(|beat| !beat.acked && accepted >= beat.control);
-        if waits && link.beat.ack_limit.is_none() {
-            link.beat.ack_limit = self
-                .timers
-                .arm(now, self.config.ack_timeout, Timer::BeatAck(id));
+        for beat in link.beat.unanswered() {
+            if beat.limit.is_none() && !beat.acked && accepted >= beat.control {
+                beat.limit = self
+                    .timers
+                    .arm(now, self.config.ack_timeout, Timer::BeatAck(id));
+            }
         }
     }
 
@@ -103,24 +112,17 @@ impl Node {
         let Some(link) = self.links.get_mut(source.link) else {
             return false;
         };
-        if link
-            .remotes
-            .get(from)
-            .is_some_and(|remote| remote.outstanding.as_ref() == Some(id))
-        {
-            return true;
-        }
         if link.app != *from {
-            return false;
+            return link
+                .remotes
+                .get(from)
+                .is_some_and(|remote| remote.outstanding.as_ref() == Some(id));
         }
-        if link.beat.probe.as_ref() == Some(id) {
-            return true;
-        }
-        let Some(beat) = link.beat.outstanding.as_mut().filter(|beat| beat.id == *id) else {
+        let Some(beat) = link.beat.unanswered().find(|beat| beat.id == *id) else {
             return false;
         };
         beat.acked = true;
-        self.timers.disarm(&mut link.beat.ack_limit);
+        self.timers.disarm(&mut beat.limit);
         true
     }
 
@@ -139,21 +141,17 @@ impl Node {
         else {
             return false;
         };
-        if link.beat.probe.as_ref() == Some(&response.parent_id) {
-            link.beat.probe = None;
+        let is_answered = |beat: &mut OutstandingBeat| beat.id == response.parent_id;
+        if let Some(mut probe) = link.beat.probe.take_if(is_answered) {
+            self.timers.disarm(&mut probe.limit);
             return true;
         }
-        let Some(beat) = link
-            .beat
-            .outstanding
-            .take_if(|beat| beat.id == response.parent_id)
-        else {
+        let Some(mut beat) = link.beat.outstanding.take_if(is_answered) else {
             return false;
         };
         link.beat.round_trip = Some(now.saturating_duration_since(beat.sent_at));
-        self.timers.disarm(&mut link.beat.ack_limit);
-        if link.deferred.beat {
-            link.deferred.beat = false;
+        self.timers.disarm(&mut beat.limit);
+        if std::mem::take(&mut link.deferred.beat) {
             self.timers.disarm(&mut link.beat.next);
             self.send_beat(now, source.link);
         }
@@ -202,22 +200,32 @@ impl Node {
         self.condemn(now, id, Cause::BeatTimeout);
     }
 
-    /// A beat is not ACKed in time.
+    /// A beat may not have been ACKed in time.
     pub(crate) fn beat_ack_due(&mut self, now: Instant, id: LinkId) {
         let Some(link) = self.links.get_mut(id) else {
             return;
         };
-        link.beat.ack_limit = None;
+        let is_due = |handle: TimerHandle| handle.is_some_and(|(at, _)| at <= now);
+        if is_due(link.beat.deferred_limit) {
+            link.beat.deferred_limit = None;
+        }
         link.deferred.beat_ack = false;
-        if let Some(at) = self.deferred_until(now, id) {
-            let limit = self.timers.arm_at(at, Timer::BeatAck(id));
-            if let Some(link) = self.links.get_mut(id) {
-                link.beat.ack_limit = limit;
-                link.deferred.beat_ack = true;
-            }
+        if !link
+            .beat
+            .unanswered()
+            .any(|beat| !beat.acked && is_due(beat.limit))
+        {
             return;
         }
-        self.condemn(now, id, Cause::AckTimeout);
+        let Some(at) = self.deferred_until(now, id) else {
+            return self.condemn(now, id, Cause::AckTimeout);
+        };
+        let limit = self.timers.arm_at(at, Timer::BeatAck(id));
+        if let Some(link) = self.links.get_mut(id) {
+            link.deferred.beat_ack = true;
+            let mut earlier = std::mem::replace(&mut link.beat.deferred_limit, limit);
+            self.timers.disarm(&mut earlier);
+        }
     }
 
     /// A link's peer no longer counts as alive.
@@ -254,8 +262,8 @@ impl Node {
             link.beat.next = self.timers.arm_at(now, Timer::Beat(id));
         }
         if deferred.beat_ack {
-            self.timers.disarm(&mut link.beat.ack_limit);
-            link.beat.ack_limit = self.timers.arm_at(now, Timer::BeatAck(id));
+            self.timers.disarm(&mut link.beat.deferred_limit);
+            link.beat.deferred_limit = self.timers.arm_at(now, Timer::BeatAck(id));
         }
     }
 }

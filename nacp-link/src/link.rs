@@ -102,11 +102,18 @@ impl Sessions {
 #[derive(Debug, Default)]
 pub(crate) struct Beat {
     pub(crate) next: TimerHandle,
-    pub(crate) ack_limit: TimerHandle,
     pub(crate) outstanding: Option<OutstandingBeat>,
-    /// A beat beside the rhythm, that only asks for a sign of life.
-    pub(crate) probe: Option<MessageId>,
+    /// A beat beside the rhythm, that asks for a sign of life.
+    pub(crate) probe: Option<OutstandingBeat>,
+    /// An ACK limit that waits for a large message.
+    pub(crate) deferred_limit: TimerHandle,
     pub(crate) round_trip: Option<std::time::Duration>,
+}
+
+impl Beat {
+    pub(crate) fn unanswered(&mut self) -> impl Iterator<Item = &mut OutstandingBeat> {
+        self.outstanding.iter_mut().chain(&mut self.probe)
+    }
 }
 
 #[derive(Debug)]
@@ -116,6 +123,8 @@ pub(crate) struct OutstandingBeat {
     /// It is accepted once the control lane has come so far.
     pub(crate) control: u64,
     pub(crate) acked: bool,
+    /// The limit of its ACK, from its acceptance.
+    pub(crate) limit: TimerHandle,
 }
 
 /// Limits that fell due while a large message kept coming in.

@@ -54,7 +54,10 @@ impl Node {
         };
         self.timers.disarm(&mut link.acks);
         self.timers.disarm(&mut link.beat.next);
-        self.timers.disarm(&mut link.beat.ack_limit);
+        self.timers.disarm(&mut link.beat.deferred_limit);
+        for beat in link.beat.unanswered() {
+            self.timers.disarm(&mut beat.limit);
+        }
         link.beat.outstanding = None;
         link.beat.probe = None;
         link.deferred = crate::link::Deferred::default();
