@@ -50,7 +50,7 @@ struct Message<const SEQUENCED: bool> {
     destination: u32,
     droppable: bool,
     bytes: u64,
-    encoded: [usize; 4],
+    _encoded: [usize; 4],
 }
 
 impl<const SEQUENCED: bool> Message<SEQUENCED> {
@@ -60,7 +60,7 @@ impl<const SEQUENCED: bool> Message<SEQUENCED> {
             destination: (sequence % destinations) as u32,
             droppable: false,
             bytes: 64,
-            encoded: [0; 4],
+            _encoded: [0; 4],
         }
     }
 
@@ -92,7 +92,6 @@ impl<const SEQUENCED: bool> Record for Message<SEQUENCED> {
 }
 
 type Hashed = Message<false>;
-type Sequenced = Message<true>;
 
 fn backlog<const S: bool>(resident: u64, destinations: u64, caps: Caps) -> Backlog<Message<S>> {
     let mut backlog = Backlog::new(caps);

@@ -104,13 +104,24 @@ impl<R: Record> AckPending<R> {
 
     /// Takes all records of a destination with their deadlines, in order.
     pub fn drain(&mut self, destination: &R::Destination) -> DrainPending<'_, R> {
-        DrainPending::new(&mut self.table, destination)
+        DrainPending::of(&mut self.table, destination)
+    }
+
+    /// Takes all records with their deadlines, in order.
+    pub fn drain_all(&mut self) -> DrainPending<'_, R> {
+        DrainPending::all(&mut self.table)
     }
 
     /// The records of a destination with their deadlines, in order.
     #[must_use]
     pub fn iter(&self, destination: &R::Destination) -> IterPending<'_, R> {
-        IterPending::new(&self.table, destination)
+        IterPending::of(&self.table, destination)
+    }
+
+    /// All records with their deadlines, in order.
+    #[must_use]
+    pub fn iter_all(&self) -> IterPending<'_, R> {
+        IterPending::all(&self.table)
     }
 
     /// What is left for a destination under the caps of the table and its own.

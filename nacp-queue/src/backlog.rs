@@ -127,13 +127,24 @@ impl<R: Record> Backlog<R> {
 
     /// Takes all records of a destination, in order.
     pub fn drain(&mut self, destination: &R::Destination) -> Drain<'_, R> {
-        Drain::new(&mut self.table, destination)
+        Drain::of(&mut self.table, destination)
+    }
+
+    /// Takes all records, in order.
+    pub fn drain_all(&mut self) -> Drain<'_, R> {
+        Drain::all(&mut self.table)
     }
 
     /// The records of a destination, in order.
     #[must_use]
     pub fn iter(&self, destination: &R::Destination) -> Iter<'_, R> {
-        Iter::new(&self.table, destination)
+        Iter::of(&self.table, destination)
+    }
+
+    /// All records, in order.
+    #[must_use]
+    pub fn iter_all(&self) -> Iter<'_, R> {
+        Iter::all(&self.table)
     }
 
     /// Whether [`push`](Self::push) would take this record without evicting another, unless its
@@ -180,14 +191,14 @@ impl<R: Record> Backlog<R> {
     #[must_use]
     pub fn peek_ready(&self) -> Option<&R> {
         let at = self.table.destinations.turn()?;
-        self.table.record(self.table.at_end(at, End::Front)?)
+        self.table.record(self.table.first_at(at)?)
     }
 
     /// Takes the next record of the ready destination whose turn it is, which then goes to the end
     /// of the row.
     pub fn pop_ready(&mut self) -> Option<R> {
         let at = self.table.destinations.take_turn()?;
-        let first = self.table.at_end(at, End::Front)?;
+        let first = self.table.first_at(at)?;
         self.table.take(first)
     }
 

@@ -56,25 +56,32 @@ impl Caps {
         self.bytes
     }
 
-    /// What is left of these caps beside `used`.
+    /// What is left of these caps beside `used`. Nothing, if one record alone is above them.
     pub(crate) fn room(self, used: Usage) -> Room {
+        let Some(bytes) = u128::from(self.bytes).checked_sub(used.bytes) else {
+            return Room { count: 0, bytes: 0 };
+        };
         Room {
-            count: self.count.min(MAX_RECORDS).saturating_sub(used.count),
-            bytes: u128::from(self.bytes).saturating_sub(used.bytes) as u64,
+            count: self.most().saturating_sub(used.count),
+            bytes: bytes as u64,
         }
     }
 
     /// Whether `used` is within these caps. One record that is alone always is.
     #[inline]
     pub(crate) fn hold(self, used: Usage) -> bool {
-        used.count <= 1
-            || (used.count <= self.count.min(MAX_RECORDS) && used.bytes <= u128::from(self.bytes))
+        used.count <= 1 || (used.count <= self.most() && used.bytes <= u128::from(self.bytes))
     }
 
-    /// Whether one more record of `bytes` bytes beside `used` is within these caps, or `alone`.
+    /// Whether one more record beside `used` breaks none of these caps.
     #[inline]
     pub(crate) fn admit(self, used: Usage, bytes: u64, droppable: bool) -> bool {
         self.room(used).fits(bytes) || (!droppable && used.count == 0)
+    }
+
+    #[inline]
+    fn most(self) -> usize {
+        self.count.min(MAX_RECORDS)
     }
 }
 

@@ -75,19 +75,18 @@ impl<D: Hash + Eq + Clone> Destinations<D> {
     }
 
     /// Lets the destination take turns or not, and forgets it if there is nothing left to know of
-    /// it; returns whether it did. To be called after every change to it.
+    /// it. To be called after every change to it.
     #[inline]
-    pub(crate) fn settle(&mut self, at: u32) -> bool {
-        let entry = &mut self.registry[at];
+    pub(crate) fn settle(&mut self, at: u32) {
+        let entry = &self.registry[at];
         let occupied = entry.used.count > 0;
-        let needed = occupied || entry.ready || entry.caps != Caps::NONE;
+        let is_needed = occupied || entry.ready || entry.caps != Caps::NONE;
         if (entry.ready && occupied) != entry.takes_turns {
             self.change_turns(at);
         }
-        if !needed {
+        if !is_needed {
             self.registry.remove(at);
         }
-        !needed
     }
 
     fn change_turns(&mut self, at: u32) {
@@ -121,8 +120,8 @@ impl<D: Hash + Eq + Clone> Destinations<D> {
         self.registry.key(at)
     }
 
-    /// Whether memory for this many more destinations than there are is held, if it is worth
-    /// giving up.
+    /// For how many destinations memory is held, if that is far more than there are.
+    #[inline]
     pub(crate) fn sparse(&self) -> Option<usize> {
         self.registry.is_sparse().then(|| self.registry.capacity())
     }

@@ -2,14 +2,15 @@ use std::fmt;
 use std::iter::FusedIterator;
 use std::time::Instant;
 
-use crate::list::NONE;
+use crate::list::List;
 use crate::record::Record;
-use crate::slot::{OWN, Slot, first, last};
+use crate::slot::{Classes, OWN, Slot, WHOLE, first, last};
 use crate::table::{End, Table};
 
-/// The slots of one destination, in order.
+/// Slots in order: those of one destination or of the whole table.
 struct Slots<'a, R: Record, N> {
     slots: &'a [Slot<R, N>],
+    which: usize,
     /// The next slot of each class from the front, and from the back.
     heads: [u32; 2],
     tails: [u32; 2],
@@ -17,35 +18,38 @@ struct Slots<'a, R: Record, N> {
 }
 
 impl<'a, R: Record, N: Copy + Default> Slots<'a, R, N> {
-    fn new(table: &'a Table<R, N>, id: &R::Destination) -> Self {
-        let slots = table.slots();
+    fn of(table: &'a Table<R, N>, id: &R::Destination) -> Self {
         match table.destinations.get(id) {
-            None => Self {
-                slots,
-                heads: [NONE; 2],
-                tails: [NONE; 2],
-                left: 0,
-            },
-            Some(entry) => Self {
-                slots,
-                heads: entry.lists.map(|list| list.head),
-                tails: entry.lists.map(|list| list.tail),
-                left: entry.used.count,
-            },
+            None => Self::new(table, OWN, [List::EMPTY; 2], 0),
+            Some(entry) => Self::new(table, OWN, entry.lists, entry.used.count),
+        }
+    }
+
+    fn all(table: &'a Table<R, N>) -> Self {
+        Self::new(table, WHOLE, table.lists(), table.used().count)
+    }
+
+    fn new(table: &'a Table<R, N>, which: usize, lists: Classes, left: usize) -> Self {
+        Self {
+            slots: table.slots(),
+            which,
+            heads: lists.map(|list| list.head),
+            tails: lists.map(|list| list.tail),
+            left,
         }
     }
 
     fn next(&mut self) -> Option<&'a Slot<R, N>> {
         self.left = self.left.checked_sub(1)?;
         let slot = self.slots.get(first(self.slots, self.heads) as usize)?;
-        self.heads[slot.rank.class()] = slot.links[OWN].next;
+        self.heads[slot.rank.class()] = slot.links[self.which].next;
         Some(slot)
     }
 
     fn next_back(&mut self) -> Option<&'a Slot<R, N>> {
         self.left = self.left.checked_sub(1)?;
         let slot = self.slots.get(last(self.slots, self.tails) as usize)?;
-        self.tails[slot.rank.class()] = slot.links[OWN].prev;
+        self.tails[slot.rank.class()] = slot.links[self.which].prev;
         Some(slot)
     }
 }
@@ -56,38 +60,43 @@ impl<R: Record, N> Clone for Slots<'_, R, N> {
     }
 }
 
-/// Takes out the records of one destination, in order.
+/// Takes records out in order: those of one destination or of the whole table.
 struct Takes<'a, R: Record, N: Copy + Default> {
     table: &'a mut Table<R, N>,
-    destination: u32,
+    destination: Option<u32>,
     left: usize,
 }
 
 impl<'a, R: Record, N: Copy + Default> Takes<'a, R, N> {
-    fn new(table: &'a mut Table<R, N>, id: &R::Destination) -> Self {
-        match table.destinations.find(id) {
-            None => Self {
-                table,
-                destination: NONE,
-                left: 0,
-            },
-            Some(destination) => {
-                let left = table.destinations[destination].used.count;
-                Self {
-                    table,
-                    destination,
-                    left,
-                }
-            }
+    fn of(table: &'a mut Table<R, N>, id: &R::Destination) -> Self {
+        let destination = table.destinations.find(id);
+        let left = destination.map_or(0, |at| table.destinations[at].used.count);
+        Self {
+            table,
+            destination,
+            left,
+        }
+    }
+
+    fn all(table: &'a mut Table<R, N>) -> Self {
+        let left = table.used().count;
+        Self {
+            table,
+            destination: None,
+            left,
         }
     }
 
     /// The destination may be gone with its last record, but not before.
     fn take(&mut self, end: End) -> Option<(R, N)> {
         self.left = self.left.checked_sub(1)?;
-        let at = self.table.at_end(self.destination, end)?;
+        let lists = match self.destination {
+            Some(at) => self.table.destinations[at].lists,
+            None => self.table.lists(),
+        };
+        let at = self.table.at_end(lists, end)?;
         let note = self.table.slot(at)?.note;
-        Some((self.table.take(at)?, note))
+        Some((self.table.detach(at)?, note))
     }
 
     fn next(&mut self) -> Option<(R, N)> {
@@ -102,50 +111,65 @@ impl<'a, R: Record, N: Copy + Default> Takes<'a, R, N> {
 impl<R: Record, N: Copy + Default> Drop for Takes<'_, R, N> {
     fn drop(&mut self) {
         while self.next().is_some() {}
+        self.table.tidy();
     }
 }
 
-/// The records of one destination in a [`Backlog`](crate::Backlog), in order.
+/// Records in a [`Backlog`](crate::Backlog), in order.
 pub struct Iter<'a, R: Record>(Slots<'a, R, ()>);
 
-/// The records of one destination in an [`AckPending`](crate::AckPending) with their deadlines, in
-/// order.
+/// Records in an [`AckPending`](crate::AckPending) with their deadlines, in order.
 pub struct IterPending<'a, R: Record>(Slots<'a, R, Option<Instant>>);
 
-/// Takes the records of one destination out of a [`Backlog`](crate::Backlog), in order.
+/// Takes records out of a [`Backlog`](crate::Backlog), in order.
 ///
 /// Dropping it takes out and drops what is left.
-#[must_use = "dropping it drops the records of the destination"]
+#[must_use = "dropping it drops the records"]
 pub struct Drain<'a, R: Record>(Takes<'a, R, ()>);
 
-/// Takes the records of one destination out of an [`AckPending`](crate::AckPending) with their
-/// deadlines, in order.
+/// Takes records out of an [`AckPending`](crate::AckPending) with their deadlines, in order.
 ///
 /// Dropping it takes out and drops what is left.
-#[must_use = "dropping it drops the records of the destination"]
+#[must_use = "dropping it drops the records"]
 pub struct DrainPending<'a, R: Record>(Takes<'a, R, Option<Instant>>);
 
 impl<'a, R: Record> Iter<'a, R> {
-    pub(crate) fn new(table: &'a Table<R, ()>, id: &R::Destination) -> Self {
-        Self(Slots::new(table, id))
+    pub(crate) fn of(table: &'a Table<R, ()>, id: &R::Destination) -> Self {
+        Self(Slots::of(table, id))
+    }
+
+    pub(crate) fn all(table: &'a Table<R, ()>) -> Self {
+        Self(Slots::all(table))
     }
 }
 
 impl<'a, R: Record> IterPending<'a, R> {
-    pub(crate) fn new(table: &'a Table<R, Option<Instant>>, id: &R::Destination) -> Self {
-        Self(Slots::new(table, id))
+    pub(crate) fn of(table: &'a Table<R, Option<Instant>>, id: &R::Destination) -> Self {
+        Self(Slots::of(table, id))
+    }
+
+    pub(crate) fn all(table: &'a Table<R, Option<Instant>>) -> Self {
+        Self(Slots::all(table))
     }
 }
 
 impl<'a, R: Record> Drain<'a, R> {
-    pub(crate) fn new(table: &'a mut Table<R, ()>, id: &R::Destination) -> Self {
-        Self(Takes::new(table, id))
+    pub(crate) fn of(table: &'a mut Table<R, ()>, id: &R::Destination) -> Self {
+        Self(Takes::of(table, id))
+    }
+
+    pub(crate) fn all(table: &'a mut Table<R, ()>) -> Self {
+        Self(Takes::all(table))
     }
 }
 
 impl<'a, R: Record> DrainPending<'a, R> {
-    pub(crate) fn new(table: &'a mut Table<R, Option<Instant>>, id: &R::Destination) -> Self {
-        Self(Takes::new(table, id))
+    pub(crate) fn of(table: &'a mut Table<R, Option<Instant>>, id: &R::Destination) -> Self {
+        Self(Takes::of(table, id))
+    }
+
+    pub(crate) fn all(table: &'a mut Table<R, Option<Instant>>) -> Self {
+        Self(Takes::all(table))
     }
 }
 

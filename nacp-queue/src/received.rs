@@ -230,7 +230,11 @@ impl<K: Hash + Eq, S: Hash + Eq + Clone> Received<K, S> {
         if !self.sources[at].pinned {
             self.leave_unpinned(at);
         }
-        self.sources.remove(at)
+        let source = self.sources.remove(at);
+        if self.sources.is_sparse() {
+            self.sources.compact(&mut self.unpinned);
+        }
+        source
     }
 
     fn join_unpinned(&mut self, at: u32) {

@@ -100,11 +100,13 @@ impl<K: Hash + Eq + Clone, V: Default> Registry<K, V> {
     }
 
     /// Whether so many entries are free that they should be given up.
+    #[inline]
     pub(crate) fn is_sparse(&self) -> bool {
         self.entries.len() > KEPT_ENTRIES && self.len < self.entries.len() / 4
     }
 
     /// How many entries there are, free ones included.
+    #[inline]
     pub(crate) fn capacity(&self) -> usize {
         self.entries.len()
     }

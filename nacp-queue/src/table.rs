@@ -72,16 +72,25 @@ impl<R: Record, N: Copy + Default> Table<R, N> {
         &self.slots
     }
 
+    pub(crate) fn lists(&self) -> Classes {
+        self.lists
+    }
+
     /// The first record of a destination.
     #[inline]
     pub(crate) fn first_of(&self, id: &R::Destination) -> Option<u32> {
-        self.at_end(self.destinations.find(id)?, End::Front)
+        self.first_at(self.destinations.find(id)?)
     }
 
-    /// The record at one end of the destination at `destination`.
+    /// The first record of the destination at `destination`.
     #[inline]
-    pub(crate) fn at_end(&self, destination: u32, end: End) -> Option<u32> {
-        let [kept, droppable] = self.destinations[destination].lists;
+    pub(crate) fn first_at(&self, destination: u32) -> Option<u32> {
+        self.at_end(self.destinations[destination].lists, End::Front)
+    }
+
+    /// The record at one end of these lists.
+    #[inline]
+    pub(crate) fn at_end(&self, [kept, droppable]: Classes, end: End) -> Option<u32> {
         let at = match end {
             End::Front => first(&self.slots, [kept.head, droppable.head]),
             End::Back => last(&self.slots, [kept.tail, droppable.tail]),
@@ -98,13 +107,13 @@ impl<R: Record, N: Copy + Default> Table<R, N> {
         droppable: bool,
         note: N,
     ) -> Result<(), (R, Unfit)> {
+        let bytes = record.bytes();
         let Some(at) = self.free_slot() else {
             return Err((record, Unfit::NoIndexLeft));
         };
         let Some(hash) = self.index.insert(&self.slots, record.key(), at) else {
             return Err((record, Unfit::KeyTaken));
         };
-        let bytes = record.bytes();
         let destination = self.destinations.find_or_insert(record.destination());
         let rank = self.next_rank(end, droppable);
         // Field by field, so that the record is copied once.
@@ -124,17 +133,43 @@ impl<R: Record, N: Copy + Default> Table<R, N> {
     /// Takes the record at `at` out of everything.
     #[inline]
     pub(crate) fn take(&mut self, at: u32) -> Option<R> {
-        let slot = self.slots.get(at as usize)?;
-        self.index
-            .remove::<R>(slot.record.as_ref()?.key(), slot.hash, at);
-        self.take_unindexed(at)
+        let record = self.detach(at);
+        self.tidy();
+        record
     }
 
     /// Takes the record with this key out of everything.
     #[inline]
     pub(crate) fn take_by_key(&mut self, key: &R::Key) -> Option<R> {
         let at = self.index.take(&self.slots, key)?;
-        self.take_unindexed(at)
+        let record = self.detach_unindexed(at);
+        self.tidy();
+        record
+    }
+
+    /// Takes the record at `at` out of everything, but moves nothing: places stay valid until
+    /// [`tidy`](Self::tidy).
+    #[inline]
+    pub(crate) fn detach(&mut self, at: u32) -> Option<R> {
+        let slot = self.slots.get(at as usize)?;
+        let key = slot.record.as_ref()?.key();
+        self.index.remove::<R>(key, slot.hash, at);
+        self.detach_unindexed(at)
+    }
+
+    /// Gives up memory when less than a quarter of it is in use. Moving the records is paid for by
+    /// the removals that led there.
+    #[inline]
+    pub(crate) fn tidy(&mut self) {
+        let capacity = self.slots.capacity();
+        let is_sparse = capacity > KEPT_SLOTS && self.used.count < capacity / 4;
+        let has_few_destinations = || {
+            let held = self.destinations.sparse();
+            held.is_some_and(|held| self.used.count <= held)
+        };
+        if is_sparse || has_few_destinations() {
+            self.compact(self.used.count * 2);
+        }
     }
 
     /// Evicts one record if anything is above its caps: droppable ones first, oldest first.
@@ -200,13 +235,15 @@ impl<R: Record, N: Copy + Default> Table<R, N> {
         if !caps.hold(entry.used) {
             self.crowded.push(at);
         }
-        self.settle(at);
+        self.destinations.settle(at);
+        self.tidy();
     }
 
     pub(crate) fn set_ready(&mut self, id: &R::Destination, ready: bool) {
         let at = self.destinations.find_or_insert(id);
         self.destinations[at].ready = ready;
-        self.settle(at);
+        self.destinations.settle(at);
+        self.tidy();
     }
 
     /// Gives up all memory that is not in use.
@@ -259,14 +296,18 @@ impl<R: Record, N: Copy + Default> Table<R, N> {
         Some(self.free).filter(|&at| at != NONE)
     }
 
-    /// Adds a free slot, if there is an index for it. Doubles the memory, but not past what the
-    /// caps let the table hold and the one that arrives.
+    /// Adds a free slot, if there is an index for it. Doubles the memory, but stops at what the
+    /// caps let the table hold and the one that arrives; only records put back may need more.
     #[cold]
     fn grow(&mut self) {
         let len = self.slots.len();
         if len == self.slots.capacity() {
-            let most = self.caps.count().saturating_add(1).saturating_sub(len);
-            self.slots.reserve_exact(len.max(4).min(most.max(1)));
+            let double = len.max(4);
+            let more = match self.caps.count().saturating_add(1).saturating_sub(len) {
+                0 => double,
+                most => double.min(most),
+            };
+            self.slots.reserve_exact(more);
         }
         self.free = len.try_into().unwrap_or(NONE);
         if self.free != NONE {
@@ -305,7 +346,7 @@ impl<R: Record, N: Copy + Default> Table<R, N> {
 
     /// Takes the record at `at` out of everything but the index, where it is no more.
     #[inline]
-    fn take_unindexed(&mut self, at: u32) -> Option<R> {
+    fn detach_unindexed(&mut self, at: u32) -> Option<R> {
         let slot = &mut self.slots[at as usize];
         let record = slot.record.take();
         let (bytes, destination, class) = (slot.bytes, slot.destination, slot.rank.class());
@@ -316,24 +357,8 @@ impl<R: Record, N: Copy + Default> Table<R, N> {
         entry.used.subtract(bytes);
         self.slots[at as usize].links[WHOLE].next = self.free;
         self.free = at;
-        self.settle(destination);
-        if self.slots.len() > KEPT_SLOTS && self.used.count < self.slots.len() / 4 {
-            self.compact(self.used.count * 2);
-        }
+        self.destinations.settle(destination);
         record
-    }
-
-    /// Gives up memory for destinations if there is much of it, and not far more records to move.
-    #[inline]
-    fn settle(&mut self, destination: u32) {
-        if self.destinations.settle(destination)
-            && self
-                .destinations
-                .sparse()
-                .is_some_and(|held| self.used.count <= held)
-        {
-            self.compact(self.used.count * 2);
-        }
     }
 
     /// Moves all records, in order, to a new slab of `capacity`, and renumbers the destinations.
