@@ -29,8 +29,8 @@ enum Part {
 }
 
 impl Batch {
-    /// How many slices a write has at most.
-    pub(crate) const MAX_SLICES: usize = 64;
+    /// How many parts there are at most.
+    pub(crate) const MAX_PARTS: usize = 64;
 
     /// How many bytes make a batch full. Control messages wait for the batch before them, so it is
     /// no larger than a chunk.
@@ -47,7 +47,12 @@ impl Batch {
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.filled - self.written >= Self::FULL || self.parts.len() + 4 > Self::MAX_SLICES
+        self.filled - self.written >= Self::FULL || self.parts.len() + 4 > Self::MAX_PARTS
+    }
+
+    /// How many slices a write has.
+    pub(crate) fn parts(&self) -> usize {
+        self.parts.len()
     }
 
     /// How many bytes have been written since the connection began.
@@ -89,8 +94,8 @@ impl Batch {
         }
     }
 
-    /// Lays out what is left to be written, and returns how many slices that took.
-    pub(crate) fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>; Self::MAX_SLICES]) -> usize {
+    /// Lays out what is left to be written, as far as there are slices, and returns how many it took.
+    pub(crate) fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
         let mut joined = &self.joined[self.joined_at..];
         let mut count = 0;
         for (slice, part) in slices.iter_mut().zip(&self.parts) {

@@ -28,7 +28,7 @@ impl Connection {
         options: &Options,
     ) -> Self {
         Self {
-            io: Io::other(io),
+            io: Io::Other(Box::new(io)),
             peer_addr: None,
             local_addr: None,
             options: options.clone(),
@@ -45,7 +45,7 @@ impl Connection {
         Ok(Self {
             peer_addr: stream.peer_addr().ok(),
             local_addr: stream.local_addr().ok(),
-            io: Io::Tcp(Arc::new(stream)),
+            io: Io::Tcp(stream),
             options: options.clone(),
         })
     }

@@ -1,114 +1,123 @@
 use std::io::{self, IoSlice};
-use std::net::Shutdown;
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::BytesMut;
 use bytes::buf::Limit;
-use socket2::SockRef;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadHalf, WriteHalf, split};
 use tokio::net::TcpStream;
-
-use crate::lock::lock;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 /// Anything that bytes go in and out of.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// The stream under a connection; clones are the same stream.
-///
-/// TCP is read and written at the same time; any other stream by one side at a time.
-#[derive(Clone)]
+/// The stream under a connection.
 pub(crate) enum Io {
-    Tcp(Arc<TcpStream>),
-    Other(Arc<Mutex<Box<dyn Stream>>>),
+    Tcp(TcpStream),
+    Other(Box<dyn Stream>),
+}
+
+/// Where bytes come from. TCP is read and written at the same time; any other stream by one side
+/// at a time.
+pub(crate) enum Source {
+    Tcp(OwnedReadHalf),
+    Other(ReadHalf<Box<dyn Stream>>),
+}
+
+/// Where bytes go.
+pub(crate) enum Sink {
+    Tcp(OwnedWriteHalf),
+    Other(WriteHalf<Box<dyn Stream>>),
 }
 
 impl Io {
-    pub(crate) fn other(stream: impl Stream + 'static) -> Self {
-        Self::Other(Arc::new(Mutex::new(Box::new(stream))))
+    pub(crate) fn into_split(self) -> (Source, Sink) {
+        match self {
+            Self::Tcp(stream) => {
+                let (source, sink) = stream.into_split();
+                (Source::Tcp(source), Sink::Tcp(sink))
+            }
+            Self::Other(stream) => {
+                let (source, sink) = split(stream);
+                (Source::Other(source), Sink::Other(sink))
+            }
+        }
     }
+}
 
+impl Source {
     /// Reads into `room`, which is made only when TCP has something.
     pub(crate) fn poll_read<'b>(
-        &self,
+        &mut self,
         cx: &mut Context<'_>,
         room: impl FnOnce() -> Limit<&'b mut BytesMut>,
     ) -> Poll<io::Result<usize>> {
-        let stream = match self {
-            Self::Tcp(stream) => stream,
-            Self::Other(stream) => return pin!(lock(stream).read_buf(&mut room())).poll(cx),
-        };
-        ready!(stream.poll_read_ready(cx))?;
-        let mut room = room();
-        loop {
-            match stream.try_read_buf(&mut room) {
-                Err(error) if is_transient(&error) => ready!(stream.poll_read_ready(cx))?,
-                result => return Poll::Ready(result),
-            }
-        }
-    }
-
-    /// Writes what the stream takes now, without waking anyone later.
-    pub(crate) fn try_write(&self, bufs: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
         match self {
-            Self::Tcp(stream) => match stream.try_write_vectored(bufs) {
-                Err(error) if is_transient(&error) => Poll::Pending,
-                result => Poll::Ready(result),
-            },
-            Self::Other(_) => self.poll_write(&mut Context::from_waker(Waker::noop()), bufs),
+            Self::Tcp(stream) => {
+                ready!(stream.as_ref().poll_read_ready(cx))?;
+                pin!(stream.read_buf(&mut room())).poll(cx)
+            }
+            Self::Other(stream) => pin!(stream.read_buf(&mut room())).poll(cx),
         }
     }
+}
 
+impl Sink {
+    /// Writes what the stream takes. With a context, its task is woken when a blocked stream takes
+    /// more; without, nobody is.
     pub(crate) fn poll_write(
-        &self,
-        cx: &mut Context<'_>,
+        &mut self,
+        cx: Option<&mut Context<'_>>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let stream = match self {
-            Self::Tcp(stream) => stream,
-            Self::Other(stream) => {
-                return Pin::new(&mut **lock(stream)).poll_write_vectored(cx, bufs);
-            }
-        };
-        loop {
-            ready!(stream.poll_write_ready(cx))?;
-            match stream.try_write_vectored(bufs) {
-                Err(error) if is_transient(&error) => {}
-                result => return Poll::Ready(result),
+        match (self, cx) {
+            (Self::Tcp(stream), None) => match stream.try_write_vectored(bufs) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
+                result => Poll::Ready(result),
+            },
+            (Self::Tcp(stream), Some(cx)) => Pin::new(stream).poll_write_vectored(cx, bufs),
+            (Self::Other(stream), cx) => {
+                with_context(cx, |cx| Pin::new(stream).poll_write_vectored(cx, bufs))
             }
         }
     }
 
     /// Hands on what the stream itself holds back. TCP holds nothing back.
-    pub(crate) fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub(crate) fn poll_flush(&mut self, cx: Option<&mut Context<'_>>) -> Poll<io::Result<()>> {
         match self {
             Self::Tcp(_) => Poll::Ready(Ok(())),
-            Self::Other(stream) => Pin::new(&mut **lock(stream)).poll_flush(cx),
+            Self::Other(stream) => with_context(cx, |cx| Pin::new(stream).poll_flush(cx)),
         }
     }
 
-    pub(crate) fn poll_shutdown(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
-            Self::Tcp(stream) => Poll::Ready(SockRef::from(&**stream).shutdown(Shutdown::Write)),
-            Self::Other(stream) => Pin::new(&mut **lock(stream)).poll_shutdown(cx),
+            Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Other(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }
 
-    /// Makes the end of the stream a reset, where there is such a thing.
-    pub(crate) fn reset_on_drop(&self) {
+    /// Whether what is written is in the operating system's hands at once.
+    pub(crate) const fn is_direct(&self) -> bool {
+        matches!(self, Self::Tcp(_))
+    }
+
+    /// Ends the stream, with a reset where there is such a thing. It is over when the source is
+    /// dropped too.
+    pub(crate) fn reset(self) {
         if let Self::Tcp(stream) = self {
             // It fails on a socket that is gone already, which needs no reset.
-            let _ = stream.set_zero_linger();
+            let _ = stream.as_ref().set_zero_linger();
+            stream.forget();
         }
     }
 }
 
-fn is_transient(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
-    )
+fn with_context<R>(cx: Option<&mut Context<'_>>, poll: impl FnOnce(&mut Context<'_>) -> R) -> R {
+    match cx {
+        Some(cx) => poll(cx),
+        None => poll(&mut Context::from_waker(Waker::noop())),
+    }
 }

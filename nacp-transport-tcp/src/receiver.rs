@@ -22,6 +22,8 @@ pub struct Receiver {
     batch: Batch,
     /// How many messages the last batch had.
     last_batch: usize,
+    /// Whether the decoder may have more messages than the last batch had room for.
+    has_more: bool,
     /// What comes behind the messages that were handed on.
     end: Option<End>,
     timer: Option<Pin<Box<Sleep>>>,
@@ -69,6 +71,7 @@ impl Receiver {
             memory: options.memory.clone().share(),
             batch: Batch::default(),
             last_batch: 0,
+            has_more: false,
             end: None,
             timer: None,
             away_since: None,
@@ -118,7 +121,9 @@ impl Receiver {
 
     /// Ready with whether the batch has something in it.
     fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Result<bool, Fault>> {
-        self.decode();
+        if self.has_more {
+            self.decode();
+        }
         loop {
             self.batch.progress += self.decoder.take_progress();
             if !self.batch.messages.is_empty() || self.batch.progress >= MAX_PROGRESS {
@@ -140,12 +145,13 @@ impl Receiver {
     /// Reads once, and decodes what came.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut reader = self.shared.reader();
-        let Some(io) = reader.io.as_ref().filter(|_| !reader.stopped) else {
+        let stopped = reader.stopped;
+        let Some(source) = reader.source.as_mut().filter(|_| !stopped) else {
             drop(reader);
             self.end = Some(End::Clean);
             return Poll::Ready(());
         };
-        let Poll::Ready(result) = io.poll_read(cx, || self.decoder.read_buf()) else {
+        let Poll::Ready(result) = source.poll_read(cx, || self.decoder.read_buf()) else {
             if !reader
                 .receiver
                 .as_ref()
@@ -174,7 +180,12 @@ impl Receiver {
     /// Decodes what has been read, up to a full batch.
     fn decode(&mut self) {
         let now = Instant::now().into_std();
-        while self.batch.messages.len() < MAX_BATCH && self.end.is_none() {
+        self.has_more = false;
+        while self.end.is_none() {
+            if self.batch.messages.len() == MAX_BATCH {
+                self.has_more = true;
+                break;
+            }
             match self.decoder.poll_message(now) {
                 Ok(Some(bytes)) => self.take_in(bytes),
                 Ok(None) => break,

@@ -1,10 +1,11 @@
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::task::Waker;
 
 use tracing::debug;
 
-use crate::io::Io;
+use crate::io::{Io, Source};
 use crate::lanes::Lanes;
 use crate::lock::{lock, try_lock};
 use crate::writer::{Turn, Writer};
@@ -24,7 +25,7 @@ pub(crate) struct Shared {
 /// The reading side of a connection.
 pub(crate) struct Reader {
     /// `None` when the connection is closed.
-    pub(crate) io: Option<Io>,
+    pub(crate) source: Option<Source>,
     /// Whether nobody hands on messages any more.
     pub(crate) stopped: bool,
     /// Whether the stream has ended.
@@ -39,11 +40,12 @@ pub(crate) struct Reader {
 
 impl Shared {
     pub(crate) fn new(io: Io, options: &Options) -> Self {
+        let (source, sink) = io.into_split();
         Self {
-            writer: Mutex::new(Writer::new(io.clone(), options.chunk_size)),
+            writer: Mutex::new(Writer::new(sink, options.chunk_size)),
             lanes: Mutex::new(Lanes::new(options.chunk_size)),
             reader: Mutex::new(Reader {
-                io: Some(io),
+                source: Some(source),
                 stopped: false,
                 ended: false,
                 writing_stopped: false,
@@ -83,28 +85,32 @@ impl Shared {
 
     /// Writes what is queued, unless someone else is writing already.
     pub(crate) fn flush(&self) {
-        // Who holds the lock looks at the lanes again after letting go of it, so nothing that was
-        // queued before stays behind.
-        while !self.lanes().is_empty() {
+        loop {
+            // Who holds the lock looks at the lanes again after letting go of it, so nothing that
+            // was queued before stays behind.
             let Some(mut writer) = try_lock(&self.writer) else {
                 return;
             };
             if writer.in_task {
                 return;
             }
-            let turn = writer.write(self, None);
-            if matches!(turn, Ok(Turn::Done)) {
-                continue;
+            match writer.write(self, None) {
+                Ok(Turn::Done) => {}
+                unfinished => return Self::leave_to_task(writer, unfinished.err()),
             }
-            if let Err(error) = turn {
-                writer.fault = Some(Fault::Io(error));
-            }
-            writer.in_task = true;
-            let task = writer.task.take();
             drop(writer);
-            task.into_iter().for_each(Waker::wake);
-            return;
+            if self.lanes().is_empty() {
+                return;
+            }
         }
+    }
+
+    fn leave_to_task(mut writer: MutexGuard<'_, Writer>, error: Option<io::Error>) {
+        writer.in_task = true;
+        writer.fault = error.map(Fault::Io);
+        let task = writer.task.take();
+        drop(writer);
+        task.into_iter().for_each(Waker::wake);
     }
 
     pub(crate) fn close(&self, how: Close) {
@@ -120,8 +126,8 @@ impl Shared {
 
     /// Closes the socket with a reset.
     fn abort(&self) {
-        if let Some(io) = self.writer().stop() {
-            io.reset_on_drop();
+        if let Some(sink) = self.writer().stop() {
+            sink.reset();
             debug!("connection reset");
         }
         self.reader().writing_stopped = true;
@@ -133,7 +139,7 @@ impl Shared {
         let mut reader = self.reader();
         reader.stopped = true;
         if reader.writing_stopped {
-            reader.io = None;
+            reader.source = None;
         }
         let wakers = [reader.receiver.take(), reader.lingerer.take()];
         drop(reader);
@@ -147,7 +153,7 @@ impl Shared {
         let mut reader = self.reader();
         reader.writing_stopped = true;
         if reader.stopped {
-            reader.io = None;
+            reader.source = None;
         }
     }
 }

@@ -5,14 +5,14 @@ use std::task::{Context, Poll, Waker};
 use nacp_proto::{ChunkSize, Chunker};
 
 use crate::batch::Batch;
-use crate::io::Io;
+use crate::io::Sink;
 use crate::shared::Shared;
 use crate::{Accepted, Fault};
 
 /// The writing side of a connection. Whoever holds its lock writes.
 pub(crate) struct Writer {
     /// `None` when nothing more can be written.
-    pub(crate) io: Option<Io>,
+    pub(crate) sink: Option<Sink>,
     batch: Batch,
     /// Messages of the bulk lane that were taken over, the first perhaps half cut into frames.
     bulk: VecDeque<Chunker>,
@@ -43,9 +43,9 @@ impl Writer {
     /// How many bytes one turn writes: about what the kernel copies in a tenth of a millisecond.
     const SHARE: usize = 512 << 10;
 
-    pub(crate) fn new(io: Io, chunk_size: ChunkSize) -> Self {
+    pub(crate) fn new(sink: Sink, chunk_size: ChunkSize) -> Self {
         Self {
-            io: Some(io),
+            sink: Some(sink),
             batch: Batch::default(),
             bulk: VecDeque::new(),
             chunk_size,
@@ -93,19 +93,30 @@ impl Writer {
     }
 
     /// Gives up: nothing of what is queued will be written.
-    pub(crate) fn stop(&mut self) -> Option<Io> {
+    pub(crate) fn stop(&mut self) -> Option<Sink> {
         self.batch = Batch::default();
         self.bulk = VecDeque::new();
         self.in_task = true;
-        self.io.take()
+        self.sink.take()
     }
 
-    fn poll_write(&self, cx: Option<&mut Context<'_>>) -> io::Result<Poll<usize>> {
-        let io = self.io.as_ref().ok_or(io::ErrorKind::NotConnected)?;
-        let mut slices = [IoSlice::new(&[]); Batch::MAX_SLICES];
+    fn poll_write(&mut self, cx: Option<&mut Context<'_>>) -> io::Result<Poll<usize>> {
+        // Most batches are one part, and clearing room for many takes longer than laying it out.
+        if self.batch.parts() <= 4 {
+            self.poll_write_in::<4>(cx)
+        } else {
+            self.poll_write_in::<{ Batch::MAX_PARTS }>(cx)
+        }
+    }
+
+    fn poll_write_in<const N: usize>(
+        &mut self,
+        cx: Option<&mut Context<'_>>,
+    ) -> io::Result<Poll<usize>> {
+        let sink = self.sink.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+        let mut slices = [IoSlice::new(&[]); N];
         let count = self.batch.slices(&mut slices);
-        let slices = &slices[..count];
-        match cx.map_or_else(|| io.try_write(slices), |cx| io.poll_write(cx, slices)) {
+        match sink.poll_write(cx, &slices[..count]) {
             Poll::Ready(Ok(0)) => Err(io::ErrorKind::WriteZero.into()),
             Poll::Ready(result) => result.map(Poll::Ready),
             Poll::Pending => Ok(Poll::Pending),
@@ -117,14 +128,10 @@ impl Writer {
         shared: &Shared,
         cx: Option<&mut Context<'_>>,
     ) -> io::Result<Poll<()>> {
-        let Some(io) = self.io.as_ref().filter(|_| self.unflushed) else {
+        let Some(sink) = self.sink.as_mut().filter(|_| self.unflushed) else {
             return Ok(Poll::Ready(()));
         };
-        let flushed = match cx {
-            Some(cx) => io.poll_flush(cx),
-            None => io.poll_flush(&mut Context::from_waker(Waker::noop())),
-        };
-        let Poll::Ready(result) = flushed else {
+        let Poll::Ready(result) = sink.poll_flush(cx) else {
             return Ok(Poll::Pending);
         };
         result?;
@@ -135,9 +142,10 @@ impl Writer {
 
     /// Tells what has been accepted, at once if the stream holds nothing back.
     fn publish(&mut self, shared: &Shared) {
-        match self.io {
-            Some(Io::Other(_)) => self.unflushed = true,
-            Some(Io::Tcp(_)) | None => shared.publish(self.accepted),
+        if self.sink.as_ref().is_some_and(Sink::is_direct) {
+            shared.publish(self.accepted);
+        } else {
+            self.unflushed = true;
         }
     }
 

@@ -141,7 +141,7 @@ impl WriterTask {
         if let Some(fault) = writer.fault.take() {
             return Err(fault);
         }
-        if writer.io.is_none() {
+        if writer.sink.is_none() {
             return Ok(None);
         }
         let turn = writer.write(&self.shared, Some(cx)).map_err(Fault::Io)?;
@@ -160,11 +160,12 @@ impl WriterTask {
     }
 
     fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Result<Poll<Option<Stage>>, Fault> {
-        let Some(io) = self.shared.writer().io.clone() else {
-            return Ok(Poll::Ready(None));
+        let shut_down = match &mut self.shared.writer().sink {
+            Some(sink) => sink.poll_shutdown(cx),
+            None => return Ok(Poll::Ready(None)),
         };
         // Whether it went well does not matter: a peer that is gone needs to be told nothing.
-        if io.poll_shutdown(cx).is_pending() {
+        if shut_down.is_pending() {
             self.check_closing(cx)?;
             return Ok(Poll::Pending);
         }
@@ -179,16 +180,17 @@ impl WriterTask {
             return Poll::Ready(());
         }
         let mut reader = self.shared.reader();
+        let reader = &mut *reader;
         for _ in 0..DISCARDS {
-            let Some(io) = reader.io.clone().filter(|_| !reader.ended) else {
+            let Some(source) = reader.source.as_mut().filter(|_| !reader.ended) else {
                 return Poll::Ready(());
             };
-            reader.lingerer = Some(cx.waker().clone());
             if !reader.stopped {
+                reader.lingerer = Some(cx.waker().clone());
                 return Poll::Pending;
             }
             let mut scratch = BytesMut::new();
-            let read = io.poll_read(cx, || {
+            let read = source.poll_read(cx, || {
                 scratch.reserve(DISCARD);
                 (&mut scratch).limit(DISCARD)
             });
