@@ -96,7 +96,7 @@ impl<'a, R: Record, N: Copy + Default> Takes<'a, R, N> {
         };
         let at = self.table.at_end(lists, end)?;
         let note = self.table.slot(at)?.note;
-        Some((self.table.detach(at)?, note))
+        Some((self.table.take_in_place(at)?, note))
     }
 
     fn next(&mut self) -> Option<(R, N)> {

@@ -14,6 +14,8 @@ pub(crate) struct Registry<K, V> {
     len: usize,
     index: HashIndex,
     hasher: DefaultHashBuilder,
+    /// Looked up last, and likely to be next.
+    recent: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -56,6 +58,7 @@ impl<K: Hash + Eq + Clone, V: Default> Registry<K, V> {
             len: 0,
             index: HashIndex::default(),
             hasher: DefaultHashBuilder::default(),
+            recent: NONE,
         }
     }
 
@@ -69,14 +72,22 @@ impl<K: Hash + Eq + Clone, V: Default> Registry<K, V> {
 
     #[inline]
     pub(crate) fn find(&self, key: &K) -> Option<u32> {
+        if self.is_at(self.recent, key) {
+            return Some(self.recent);
+        }
         self.find_hashed(key, self.hash(key))
     }
 
     #[inline]
     pub(crate) fn find_or_insert(&mut self, key: &K) -> u32 {
-        let hash = self.hash(key);
-        self.find_hashed(key, hash)
-            .unwrap_or_else(|| self.insert(key.clone(), hash))
+        if !self.is_at(self.recent, key) {
+            let hash = self.hash(key);
+            self.recent = match self.find_hashed(key, hash) {
+                Some(at) => at,
+                None => self.insert(key.clone(), hash),
+            };
+        }
+        self.recent
     }
 
     /// Removes the entry at `at`, which must be on no list. Gives back its key.
@@ -117,6 +128,7 @@ impl<K: Hash + Eq + Clone, V: Default> Registry<K, V> {
         let old = std::mem::replace(&mut self.entries, Vec::with_capacity(self.len));
         let mut moved = vec![NONE; old.len()];
         self.free = NONE;
+        self.recent = NONE;
         self.index.reset(self.len);
         for (from, entry) in old
             .into_iter()
@@ -143,9 +155,14 @@ impl<K: Hash + Eq + Clone, V: Default> Registry<K, V> {
 
     #[inline]
     fn find_hashed(&self, key: &K, hash: u32) -> Option<u32> {
-        self.index.find(hash, |at| {
-            self.entries[at as usize].key.as_ref() == Some(key)
-        })
+        self.index.find(hash, |at| self.is_at(at, key))
+    }
+
+    #[inline]
+    fn is_at(&self, at: u32, key: &K) -> bool {
+        self.entries
+            .get(at as usize)
+            .is_some_and(|entry| entry.key.as_ref() == Some(key))
     }
 
     fn insert(&mut self, key: K, hash: u32) -> u32 {

@@ -133,41 +133,33 @@ impl<R: Record, N: Copy + Default> Table<R, N> {
     /// Takes the record at `at` out of everything.
     #[inline]
     pub(crate) fn take(&mut self, at: u32) -> Option<R> {
-        let record = self.detach(at);
-        self.tidy();
-        record
+        self.unindex(at)?;
+        self.unlink(at);
+        self.extract(at)
     }
 
     /// Takes the record with this key out of everything.
     #[inline]
     pub(crate) fn take_by_key(&mut self, key: &R::Key) -> Option<R> {
         let at = self.index.take(&self.slots, key)?;
-        let record = self.detach_unindexed(at);
-        self.tidy();
-        record
+        self.unlink(at);
+        self.extract(at)
     }
 
     /// Takes the record at `at` out of everything, but moves nothing: places stay valid until
     /// [`tidy`](Self::tidy).
     #[inline]
-    pub(crate) fn detach(&mut self, at: u32) -> Option<R> {
-        let slot = self.slots.get(at as usize)?;
-        let key = slot.record.as_ref()?.key();
-        self.index.remove::<R>(key, slot.hash, at);
-        self.detach_unindexed(at)
+    pub(crate) fn take_in_place(&mut self, at: u32) -> Option<R> {
+        self.unindex(at)?;
+        self.unlink(at);
+        self.slots[at as usize].record.take()
     }
 
     /// Gives up memory when less than a quarter of it is in use. Moving the records is paid for by
     /// the removals that led there.
     #[inline]
     pub(crate) fn tidy(&mut self) {
-        let capacity = self.slots.capacity();
-        let is_sparse = capacity > KEPT_SLOTS && self.used.count < capacity / 4;
-        let has_few_destinations = || {
-            let held = self.destinations.sparse();
-            held.is_some_and(|held| self.used.count <= held)
-        };
-        if is_sparse || has_few_destinations() {
+        if self.is_sparse() {
             self.compact(self.used.count * 2);
         }
     }
@@ -344,11 +336,18 @@ impl<R: Record, N: Copy + Default> Table<R, N> {
         self.destinations.settle(destination);
     }
 
-    /// Takes the record at `at` out of everything but the index, where it is no more.
     #[inline]
-    fn detach_unindexed(&mut self, at: u32) -> Option<R> {
-        let slot = &mut self.slots[at as usize];
-        let record = slot.record.take();
+    fn unindex(&mut self, at: u32) -> Option<()> {
+        let slot = self.slots.get(at as usize)?;
+        let key = slot.record.as_ref()?.key();
+        self.index.remove::<R>(key, slot.hash, at);
+        Some(())
+    }
+
+    /// Takes the slot at `at` out of the lists and the books, and frees it.
+    #[inline]
+    fn unlink(&mut self, at: u32) {
+        let slot = &self.slots[at as usize];
         let (bytes, destination, class) = (slot.bytes, slot.destination, slot.rank.class());
         self.lists[class].unlink(&mut self.slots, WHOLE, at);
         self.used.subtract(bytes);
@@ -358,7 +357,34 @@ impl<R: Record, N: Copy + Default> Table<R, N> {
         self.slots[at as usize].links[WHOLE].next = self.free;
         self.free = at;
         self.destinations.settle(destination);
+    }
+
+    /// Takes the record out of a slot that is free already, as the last thing, so that it is copied
+    /// once, and gives up memory if there is too much.
+    #[inline]
+    fn extract(&mut self, at: u32) -> Option<R> {
+        if self.is_sparse() {
+            return self.extract_and_compact(at);
+        }
+        self.slots[at as usize].record.take()
+    }
+
+    #[cold]
+    fn extract_and_compact(&mut self, at: u32) -> Option<R> {
+        let record = self.slots[at as usize].record.take();
+        self.compact(self.used.count * 2);
         record
+    }
+
+    #[inline]
+    fn is_sparse(&self) -> bool {
+        let capacity = self.slots.capacity();
+        let has_few_records = capacity > KEPT_SLOTS && self.used.count < capacity / 4;
+        let has_few_destinations = || {
+            let held = self.destinations.sparse();
+            held.is_some_and(|held| self.used.count <= held)
+        };
+        has_few_records || has_few_destinations()
     }
 
     /// Moves all records, in order, to a new slab of `capacity`, and renumbers the destinations.

@@ -1,6 +1,8 @@
 //! What the tables allocate, counted by the allocator. One test, because the count is of the whole
 //! process.
 
+#![expect(clippy::unwrap_used, reason = "a failed helper fails its test")]
+
 use std::time::Instant;
 
 use nacp_queue::{AckPending, Backlog, Caps, Received, Record};
