@@ -1,0 +1,114 @@
+use std::sync::Arc;
+use std::task::Waker;
+
+use nacp_link::{Authorize, Close, PeerId, Requested};
+use nacp_proto::AppId;
+
+use super::Core;
+use super::peer::PeerIo;
+use crate::run::Run;
+
+/// What is to be done when the lock is free again.
+#[derive(Default)]
+pub(crate) struct After {
+    pub(super) flushes: Vec<Flush>,
+    /// How many of `flushes` are from earlier turns.
+    pub(super) listed: usize,
+    pub(super) closes: Vec<(Arc<PeerIo>, Close)>,
+    wakers: Vec<Waker>,
+    pub(super) requests: Vec<(Requested, Arc<Run>)>,
+    pub(super) applicants: Vec<(Box<Authorize>, Option<String>)>,
+    pub(super) redials: Vec<AppId>,
+    pub(super) notices: bool,
+    pub(super) rearm: bool,
+    pub(super) ended: bool,
+}
+
+/// A peer with something to write.
+pub(super) struct Flush {
+    pub(super) peer: PeerId,
+    pub(super) io: Arc<PeerIo>,
+}
+
+/// Rounds of writing and telling the node of it before the peer's own task goes on: so a caller
+/// is not made to write for others without end.
+const ROUNDS: usize = 4;
+
+impl After {
+    pub(crate) fn wake(&mut self, waker: Option<Waker>) {
+        self.wakers.extend(waker);
+    }
+
+    fn wakes_somebody(&self) -> bool {
+        !self.wakers.is_empty() || !self.requests.is_empty()
+    }
+}
+
+impl Core {
+    /// Does everything that was left for after the lock.
+    pub(super) fn finish(self: &Arc<Self>, after: &mut After) {
+        for _ in 0..ROUNDS {
+            self.start_others(after);
+            if !self.write(after) {
+                break;
+            }
+        }
+        self.start_others(after);
+        for Flush { io, .. } in after.flushes.drain(..) {
+            io.ask_for_flush();
+        }
+        after.listed = 0;
+        self.deliver_notices(after);
+    }
+
+    /// Wakes callers and starts handlers. Returns whether there were any.
+    pub(super) fn start_others(self: &Arc<Self>, after: &mut After) -> bool {
+        let woke = after.wakes_somebody();
+        after.wakers.drain(..).for_each(Waker::wake);
+        for (requested, run) in after.requests.drain(..) {
+            self.start_handler(requested, run);
+        }
+        for (authorize, remote) in after.applicants.drain(..) {
+            self.ask_policy(*authorize, remote);
+        }
+        for app in after.redials.drain(..) {
+            self.redial(app);
+        }
+        if std::mem::take(&mut after.rearm) {
+            self.timer.notify_one();
+        }
+        if std::mem::take(&mut after.ended) {
+            self.end();
+        }
+        woke
+    }
+
+    /// Writes what is queued, and tells the node what was accepted. Returns whether there may be
+    /// more to write.
+    pub(super) fn write(self: &Arc<Self>, after: &mut After) -> bool {
+        let flushes = std::mem::take(&mut after.flushes);
+        after.listed = 0;
+        let written: Vec<PeerId> = flushes
+            .into_iter()
+            .filter(|flush| flush.io.flush_from_caller())
+            .map(|flush| flush.peer)
+            .collect();
+        for (io, how) in after.closes.drain(..) {
+            io.close(how);
+        }
+        if written.is_empty() {
+            return false;
+        }
+        self.feed(after, |state, now| {
+            written.iter().for_each(|peer| state.accepted(now, *peer));
+        });
+        !after.flushes.is_empty() || !after.closes.is_empty() || after.wakes_somebody()
+    }
+
+    /// The node has ended: so do its listeners, its tasks and its bus.
+    fn end(&self) {
+        self.ended.cancel();
+        self.tasks.close();
+        self.bus.clear();
+    }
+}
