@@ -245,6 +245,9 @@ impl Node {
 
     pub(crate) fn count_out(&mut self, record: &Record) {
         self.outstanding.remove(record.bytes);
+        if let Key::Relayed(_) = record.key {
+            self.relaying.remove(&record.key);
+        }
         if record.is_excess
             && let Some(link) = self.links.get_mut(record.link)
         {

@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use nacp_proto::{AppId, Body, Instance, Message, MessageId, PeerInfo};
 use nacp_queue::{AckPending, Backlog, Caps, Received};
 use rand_chacha::ChaCha8Rng;
@@ -61,6 +61,8 @@ pub struct Node {
     pub(crate) pending: AckPending<Record>,
     pub(crate) waiters: AckPending<Waiter>,
     pub(crate) received: Received<MessageId, AppId>,
+    /// Relayed messages that are still on their way out: a copy of one is dropped.
+    pub(crate) relaying: HashSet<Key>,
     /// Reliable records between submission and acceptance.
     pub(crate) submitted: Load,
     /// Under `Wait`: everything between admission and its end.
@@ -141,6 +143,7 @@ impl Node {
             pending: AckPending::new(caps),
             waiters: AckPending::new(no_caps),
             received,
+            relaying: HashSet::new(),
             submitted: Load::default(),
             outstanding: Load::default(),
             blocked: VecDeque::new(),

@@ -91,6 +91,10 @@ pub(crate) struct Peer {
     pub(crate) accepted: Accepted,
     pub(crate) submitted: VecDeque<Submitted>,
     pub(crate) submitted_bytes: u64,
+    /// Submitted records that will wait for an ACK.
+    pub(crate) reliable: usize,
+    /// No entry before this one, counted from the first ever, is waiting.
+    waiting_from: u64,
     pub(crate) kept: VecDeque<Inbound>,
     pub(crate) kept_bytes: u64,
     pub(crate) paused: bool,
@@ -115,6 +119,8 @@ impl Peer {
             },
             submitted: VecDeque::new(),
             submitted_bytes: 0,
+            reliable: 0,
+            waiting_from: 0,
             kept: VecDeque::new(),
             kept_bytes: 0,
             paused: false,
@@ -142,15 +148,43 @@ impl Peer {
                 || self.submitted_bytes.saturating_add(bytes) <= max_bytes)
     }
 
-    /// Takes a record out that is settled before it was accepted.
+    /// Adds a record that is handed to the provider.
+    pub(crate) fn push_submitted(&mut self, record: Record) {
+        self.sent.bulk += 1;
+        self.submitted_bytes = self.submitted_bytes.saturating_add(record.bytes);
+        self.reliable += usize::from(record.is_acknowledged());
+        self.submitted.push_back(Submitted::Waiting(record));
+    }
+
+    /// Takes a record out that is settled before it was accepted. ACKs come in order, so the search
+    /// begins where the last one ended.
     pub(crate) fn take_submitted(&mut self, matches: impl Fn(&Record) -> bool) -> Option<Record> {
-        let entry = self.submitted.iter_mut().find(|entry| match entry {
-            Submitted::Waiting(record) => matches(record),
-            Submitted::Settled { .. } => false,
-        })?;
+        let first = self.waiting_from.saturating_sub(self.accepted.bulk);
+        let first = usize::try_from(first)
+            .unwrap_or(usize::MAX)
+            .min(self.submitted.len());
+        let at = self
+            .submitted
+            .range(first..)
+            .position(|entry| match entry {
+                Submitted::Waiting(record) => matches(record),
+                Submitted::Settled { .. } => false,
+            })?;
+        if at == 0 {
+            self.waiting_from = self.accepted.bulk + first as u64 + 1;
+        }
+        self.settle_submitted(first + at)
+    }
+
+    /// Settles the entry at an index of the window.
+    pub(crate) fn settle_submitted(&mut self, index: usize) -> Option<Record> {
+        let entry = self.submitted.get_mut(index)?;
         let bytes = entry.bytes();
         match std::mem::replace(entry, Submitted::Settled { bytes }) {
-            Submitted::Waiting(record) => Some(record),
+            Submitted::Waiting(record) => {
+                self.reliable -= usize::from(record.is_acknowledged());
+                Some(record)
+            }
             Submitted::Settled { .. } => None,
         }
     }
@@ -170,12 +204,16 @@ impl Peer {
         let entry = self.submitted.pop_front()?;
         self.accepted.bulk += 1;
         self.submitted_bytes = self.submitted_bytes.saturating_sub(entry.bytes());
+        if let Submitted::Waiting(record) = &entry {
+            self.reliable -= usize::from(record.is_acknowledged());
+        }
         Some(entry)
     }
 
     /// Takes everything back that was submitted and not accepted.
     pub(crate) fn take_back(&mut self) -> Vec<Record> {
         self.submitted_bytes = 0;
+        self.reliable = 0;
         std::mem::take(&mut self.submitted)
             .into_iter()
             .filter_map(|entry| match entry {

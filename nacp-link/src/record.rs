@@ -1,4 +1,5 @@
 use std::cell::Cell;
+use std::sync::Arc;
 
 use nacp_proto::{AppId, Encoded, MessageId};
 use nacp_queue::Record as Queued;
@@ -11,7 +12,7 @@ use crate::timers::TimerHandle;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Key {
     Own(MessageId),
-    Relayed(Box<(AppId, MessageId)>),
+    Relayed(Arc<(AppId, MessageId)>),
 }
 
 /// What becomes of a record on its way.

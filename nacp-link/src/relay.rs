@@ -1,5 +1,6 @@
 //! Routing, gateways, and apps behind them (specification, section 9).
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use nacp_proto::{AppId, Decoded, MessageType};
@@ -109,21 +110,22 @@ impl Node {
         if message_type == Some(MessageType::Ack) {
             return self.relay_ack(next, source, &decoded, Content::Encoded(bytes.into()));
         }
-        let key = Key::Relayed(Box::new((from, id)));
-        if self.is_relaying(next, &key) {
+        let key = Key::Relayed(Arc::new((from, id)));
+        if !self.relaying.insert(key.clone()) {
             return;
         }
         let droppable = message_type == Some(MessageType::Notify);
         let record = self.record(
             next,
-            key,
+            key.clone(),
             to,
             Class::Relayed { droppable },
             bytes.into(),
             None,
         );
-        if self.admit(now, record, Urgency::Refused).is_ok() {
-            self.report_forwarded(next, &decoded);
+        match self.admit(now, record, Urgency::Refused) {
+            Ok(()) => self.report_forwarded(next, &decoded),
+            Err(_) => drop(self.relaying.remove(&key)),
         }
     }
 
@@ -140,15 +142,6 @@ impl Node {
                 Reason::Dropped,
             ),
         }
-    }
-
-    /// Whether a copy of a relayed message is still on its way out.
-    fn is_relaying(&self, next: LinkId, key: &Key) -> bool {
-        if self.backlog.contains(key) {
-            return true;
-        }
-        let peer = self.peer_of(next).and_then(|peer| self.peers.get(peer));
-        peer.is_some_and(|peer| peer.submitted_records().any(|record| record.key == *key))
     }
 
     /// The oldest un-ACKed record of a link may be due.

@@ -34,11 +34,7 @@ impl Node {
     }
 
     fn has_reliable_in_flight(&self, link: LinkId, peer: PeerId) -> bool {
-        self.pending.len_of(&link) > 0
-            || self
-                .peers
-                .get(peer)
-                .is_some_and(|peer| peer.submitted_records().any(Record::is_acknowledged))
+        self.pending.len_of(&link) > 0 || self.peers.get(peer).is_some_and(|peer| peer.reliable > 0)
     }
 
     /// Hands a record to the provider.
@@ -58,9 +54,7 @@ impl Node {
             content,
         });
         if let Some(peer) = self.peers.get_mut(peer) {
-            peer.sent.bulk += 1;
-            peer.submitted_bytes = peer.submitted_bytes.saturating_add(record.bytes);
-            peer.submitted.push_back(Submitted::Waiting(record));
+            peer.push_submitted(record);
         }
     }
 
@@ -245,11 +239,7 @@ impl Node {
         else {
             return;
         };
-        let Some(entry) = known.submitted.get_mut(at) else {
-            return;
-        };
-        let bytes = entry.bytes();
-        if let Submitted::Waiting(record) = std::mem::replace(entry, Submitted::Settled { bytes }) {
+        if let Some(record) = known.settle_submitted(at) {
             if record.is_acknowledged() {
                 self.submitted.remove(record.bytes);
             }
