@@ -24,6 +24,14 @@ fn request(payload_bytes: usize) -> Message {
     }
 }
 
+fn ack() -> Message {
+    let request = request(0);
+    let body = Body::Ack {
+        parent_id: request.id.clone(),
+    };
+    Message { body, ..request }
+}
+
 /// The same message for ciborium and serde: the floor.
 #[derive(Clone, Serialize, Deserialize)]
 struct PlainRequest {
@@ -55,6 +63,14 @@ fn plain(message: &Message) -> PlainRequest {
 
 fn encode(c: &mut Criterion) {
     let mut group = c.benchmark_group("proto/encode");
+    let (ack, mut out) = (ack(), BytesMut::with_capacity(1024));
+    group.bench_function("ack", |b| {
+        b.iter(|| {
+            out.clear();
+            black_box(&ack).encode_into(&mut out);
+            out.len()
+        });
+    });
     for size in SIZES {
         let message = request(size);
         let plain = plain(&message);
@@ -85,6 +101,8 @@ fn encode(c: &mut Criterion) {
 
 fn decode(c: &mut Criterion) {
     let mut group = c.benchmark_group("proto/decode");
+    let ack = ack().encode().to_bytes();
+    group.bench_function("ack", |b| b.iter(|| Message::decode(black_box(&ack))));
     for size in SIZES {
         let bytes = request(size).encode().to_bytes();
         group.throughput(Throughput::Bytes(bytes.len() as u64));

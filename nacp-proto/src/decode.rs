@@ -1,4 +1,5 @@
 use bytes::Bytes;
+use smol_str::SmolStr;
 
 use crate::{
     AppId, Body, Decoded, Envelope, Malformed, Message, MessageType, Outcome, Payload, Register,
@@ -66,7 +67,8 @@ impl Message {
             None => Decoded::Malformed(Malformed {
                 envelope: Envelope { id, from, to, time },
                 message_type,
-                bad_target_sub_name: message_type == MessageType::Subscribe,
+                bad_target_sub_name: message_type == MessageType::Subscribe
+                    && keys.target_sub_name().is_none(),
             }),
         })
     }
@@ -86,10 +88,10 @@ struct Keys<'a> {
     has_meta: bool,
 }
 
-/// How nearly every message begins: ours, and those of the reference.
-const USUAL_BEGINNINGS: [&[u8]; 2] = [
-    b"\xa8\x61v\xa2\x65major\x02\x65minor\x01\x64type",
-    b"\xb9\x00\x08\x61v\xb9\x00\x02\x65major\x02\x65minor\x01\x64type",
+/// How `v` and the next key lie in nearly every message: in ours, and in those of the reference.
+const USUAL_VERSIONS: [&[u8]; 2] = [
+    b"\x61v\xa2\x65major\x02\x65minor\x01\x64type",
+    b"\x61v\xb9\x00\x02\x65major\x02\x65minor\x01\x64type",
 ];
 const USUAL_VERSION: &[u8] = b"\xa2\x65major\x02\x65minor\x01";
 
@@ -107,9 +109,13 @@ impl<'a> Keys<'a> {
     fn read_usual(&mut self, scanner: &mut Scanner<'a>) -> Option<()> {
         let depth = MAX_DEPTH - 1;
         let begins = |scanner: &mut Scanner<'a>, key| scanner.skip_if(key).then_some(());
-        USUAL_BEGINNINGS
+        let has_payload = scanner.skip_if(b"\xa8") || scanner.skip_if(b"\xb9\x00\x08");
+        if !has_payload && !scanner.skip_if(b"\xa7") {
+            begins(scanner, b"\xb9\x00\x07")?;
+        }
+        USUAL_VERSIONS
             .iter()
-            .find(|beginning| scanner.skip_if(beginning))?;
+            .find(|version| scanner.skip_if(version))?;
         self.version = Field::of_item(USUAL_VERSION);
         self.message_type = Field::read(scanner, depth).ok()?;
         begins(scanner, b"\x62id")?;
@@ -120,8 +126,10 @@ impl<'a> Keys<'a> {
         self.to = Field::read(scanner, depth).ok()?;
         begins(scanner, b"\x61t")?;
         self.time = Field::read(scanner, depth).ok()?;
-        begins(scanner, b"\x67payload")?;
-        self.payload = Field::read(scanner, depth).ok()?;
+        if has_payload {
+            begins(scanner, b"\x67payload")?;
+            self.payload = Field::read(scanner, depth).ok()?;
+        }
         begins(scanner, b"\x64meta")?;
         self.has_meta = self.meta.read(scanner, depth).ok()?;
         Some(())
@@ -175,6 +183,12 @@ impl<'a> Keys<'a> {
         Payload::from_scanned(bytes.slice_ref(self.payload.item()))
     }
 
+    /// The name that a subscribe asks for.
+    fn target_sub_name(&self) -> Option<SmolStr> {
+        let name = read_key(self.payload, b"targetSubName")?.smol_str()?;
+        Some(name).filter(|name| !name.is_empty())
+    }
+
     /// `None` if meta or payload do not fit the type.
     fn body(&self, message_type: MessageType, bytes: &Bytes) -> Option<Body> {
         let meta = self.has_meta.then_some(&self.meta)?;
@@ -188,9 +202,7 @@ impl<'a> Keys<'a> {
             }
             MessageType::Unregister => Body::Unregister,
             MessageType::Subscribe => Body::Subscribe {
-                target_sub_name: read_key(self.payload, b"targetSubName")?
-                    .smol_str()
-                    .filter(|name| !name.is_empty())?,
+                target_sub_name: self.target_sub_name()?,
             },
             MessageType::Unsubscribe => Body::Unsubscribe {
                 target_sub_id: read_key(self.payload, b"targetSubId")?.message_id()?,

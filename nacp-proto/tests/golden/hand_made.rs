@@ -1,8 +1,4 @@
 //! Frames and messages made by hand, hostile or odd: each ends as our specification says.
-#![expect(
-    clippy::unwrap_used,
-    reason = "a recording that cannot be read fails its test"
-)]
 
 use bytes::BufMut;
 use nacp_proto::{FrameDecoder, FrameError, Message, ReassemblyLimits};

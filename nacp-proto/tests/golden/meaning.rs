@@ -1,8 +1,4 @@
 //! What a value means in the JSON of the recordings.
-#![expect(
-    clippy::unwrap_used,
-    reason = "a recording that cannot be read fails its test"
-)]
 
 use ciborium::Value;
 use nacp_proto::{EpochMillis, Payload};

@@ -1,8 +1,4 @@
 //! Every message that was recorded: read, and written again.
-#![expect(
-    clippy::unwrap_used,
-    reason = "a recording that cannot be read fails its test"
-)]
 
 use std::{collections::BTreeMap, io::Cursor};
 

@@ -1,8 +1,4 @@
 //! Reads `tests/vectors`.
-#![expect(
-    clippy::unwrap_used,
-    reason = "a recording that cannot be read fails its test"
-)]
 
 use std::{collections::HashMap, fs, path::Path, time::Instant};
 
