@@ -51,13 +51,13 @@ impl RequestError {
         struct Failure {
             error: String,
         }
-        match self {
-            Self::Rejected { payload, .. } => payload
-                .decode::<Failure>()
-                .ok()
-                .map(|failure| failure.error),
-            _ => None,
-        }
+        let Self::Rejected { payload, .. } = self else {
+            return None;
+        };
+        payload
+            .decode::<Failure>()
+            .ok()
+            .map(|failure| failure.error)
     }
 }
 
@@ -228,6 +228,9 @@ pub(crate) fn answer(settlement: Settlement) -> Result<Payload, RequestError> {
             }
         }
         Settlement::Undelivered(reason) => Err(RequestError::Undelivered(reason)),
-        _ => Err(RequestError::Undelivered(Undelivered::Terminated)),
+        // None of the others settles a request.
+        Settlement::Delivered | Settlement::Connected(_) | Settlement::DialFailed(_) | _ => {
+            Err(RequestError::Undelivered(Undelivered::Terminated))
+        }
     }
 }

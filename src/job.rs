@@ -1,17 +1,21 @@
-use std::future::poll_fn;
+use std::fmt;
+use std::future::{IntoFuture, Ready, poll_fn, ready};
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use futures_core::Stream;
 use nacp_link::{Settlement, Undelivered};
-use nacp_proto::{AppId, MessageId, Payload, PayloadReadError, Signal};
+use nacp_proto::{
+    AppId, AppIdError, MessageId, Payload, PayloadError, PayloadReadError, RequestKind, Signal,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use smol_str::SmolStr;
 
-use crate::call::answer;
-use crate::driver::{After, Core, Notices, Overflow, WaiterKey};
+use crate::call::{answer, call};
+use crate::driver::{After, Core, Notices, Overflow, Waiter, WaiterKey};
 use crate::queue::{CountsMissed, ItemQueue};
 use crate::slot::Slot;
 use crate::{RequestError, SendError};
@@ -98,6 +102,65 @@ impl JobState {
         }
         after.wake(self.items.end(()));
         after.wake(self.response.settle(settlement));
+    }
+}
+
+/// A wish to run an event at another app. Await it; it completes at once with the [`Job`].
+///
+/// # Cancel safety
+///
+/// The request is sent when it is awaited, not before.
+#[must_use = "nothing is sent before it is awaited"]
+pub struct JobRequest {
+    core: Arc<Core>,
+    request: Result<nacp_link::Request, RequestError>,
+}
+
+impl JobRequest {
+    pub(crate) fn new(
+        core: Arc<Core>,
+        to: Result<AppId, AppIdError>,
+        name: &str,
+        payload: Result<Payload, PayloadError>,
+    ) -> Self {
+        let request = call(RequestKind::Event, to, name, payload);
+        Self { core, request }
+    }
+
+    /// How long to wait for the answer, from the moment of sending. Without a limit the job lasts as
+    /// long as its link is kept.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        if let Ok(request) = &mut self.request {
+            request.limit = Some(limit);
+        }
+        self
+    }
+
+    fn send(self) -> Result<Job, RequestError> {
+        let (core, request) = (self.core, self.request?);
+        let capacity = core.parts.stream_capacity;
+        let (app, name) = (request.to.clone(), request.target.clone());
+        let job = Arc::new(JobState::new(app, name, capacity));
+        let (key, id) = core.turn(|state, now| {
+            let key = state.waiters.insert(Waiter::Job(Arc::clone(&job)));
+            (key, state.node.request(now, request, Some(key.token())))
+        });
+        Ok(Job::new(core, key, job, id))
+    }
+}
+
+impl IntoFuture for JobRequest {
+    type Output = Result<Job, RequestError>;
+    type IntoFuture = Ready<Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        ready(self.send())
+    }
+}
+
+impl fmt::Debug for JobRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JobRequest").finish_non_exhaustive()
     }
 }
 

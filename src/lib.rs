@@ -48,7 +48,7 @@ pub use context::{AbilityContext, EventContext, Interrupted};
 pub use emit::{EmitError, ListenError, NotifyError};
 pub use events::{Events, NodeEvent, Value};
 pub use handler::{AbilityHandler, EventHandler, HandlerError};
-pub use job::{Job, JobItem, JobItems, JobResponse};
+pub use job::{Job, JobItem, JobItems, JobRequest, JobResponse};
 pub use links::{LinkInfo, LinkWatch};
 pub use memory::MemoryTransport;
 pub use napp::NApp;

@@ -5,17 +5,15 @@ use std::time::Duration;
 
 use nacp_bus::{Event, ListenerId, Pattern};
 use nacp_link::{LinkState, NodeSnapshot, Totals, Undelivered};
-use nacp_proto::{AppId, AppIdError, Decl, MessageId, Payload, RequestKind, Signal};
+use nacp_proto::{AppId, Decl, MessageId, Payload, Signal};
 use serde::Serialize;
 
-use crate::call::call;
-use crate::driver::{Core, Waiter};
+use crate::driver::Core;
 use crate::emit::all_accepted;
-use crate::job::JobState;
 use crate::links::{LinkWatch, WatchQueue};
 use crate::send::SendError;
 use crate::{
-    Builder, Connect, EmitError, Events, IntoAppId, Job, LinkInfo, ListenError, NotifyError,
+    Builder, Connect, EmitError, Events, IntoAppId, JobRequest, LinkInfo, ListenError, NotifyError,
     RawRequest, Request, RequestError, SubscribeError, Subscription, Target, TargetError, Value,
 };
 
@@ -148,63 +146,31 @@ impl NApp {
         RawRequest(Request::new(core, to.into_app_id(), name, Ok(payload)))
     }
 
-    /// Starts an event at another app. Completes when the request is on its way.
+    /// Starts an event at another app.
     ///
     /// # Errors
     ///
-    /// [`RequestError::App`] and [`RequestError::Encode`]; what happens later, the job's response tells.
-    ///
-    /// # Cancel safety
-    ///
-    /// A request that was polled once is sent.
-    pub async fn run(
+    /// Once awaited: [`RequestError::App`](crate::RequestError::App) and
+    /// [`RequestError::Encode`](crate::RequestError::Encode). What happens later, the job's response
+    /// tells.
+    pub fn run(
         &self,
         to: impl IntoAppId,
         name: &str,
         args: &(impl Serialize + ?Sized),
-    ) -> Result<Job, RequestError> {
-        self.start_job(to.into_app_id(), name, Payload::new(args)?, None)
+    ) -> JobRequest {
+        let core = Arc::clone(&self.core);
+        JobRequest::new(core, to.into_app_id(), name, Payload::new(args))
     }
 
-    /// [`run`](Self::run) with a payload as it is, and a limit from the call to the answer.
+    /// [`run`](Self::run) with a payload as it is.
     ///
     /// # Errors
     ///
-    /// [`RequestError::App`].
-    ///
-    /// # Cancel safety
-    ///
     /// As there.
-    pub async fn run_raw(
-        &self,
-        to: impl IntoAppId,
-        name: &str,
-        payload: Payload,
-        limit: Option<Duration>,
-    ) -> Result<Job, RequestError> {
-        self.start_job(to.into_app_id(), name, payload, limit)
-    }
-
-    fn start_job(
-        &self,
-        to: Result<AppId, AppIdError>,
-        name: &str,
-        payload: Payload,
-        limit: Option<Duration>,
-    ) -> Result<Job, RequestError> {
-        let mut request = call(RequestKind::Event, to, name, Ok(payload))?;
-        request.limit = limit;
-        let capacity = self.core.parts.stream_capacity;
-        let job = Arc::new(JobState::new(
-            request.to.clone(),
-            request.target.clone(),
-            capacity,
-        ));
-        let (key, id) = self.core.turn(|state, now| {
-            let key = state.waiters.insert(Waiter::Job(Arc::clone(&job)));
-            (key, state.node.request(now, request, Some(key.token())))
-        });
-        Ok(Job::new(Arc::clone(&self.core), key, job, id))
+    pub fn run_raw(&self, to: impl IntoAppId, name: &str, payload: Payload) -> JobRequest {
+        let core = Arc::clone(&self.core);
+        JobRequest::new(core, to.into_app_id(), name, Ok(payload))
     }
 
     /// Listens to the events of another app's bus whose names a pattern matches. Completes with the

@@ -102,7 +102,15 @@ impl<T: CountsMissed, E> ItemQueue<T, E> {
         if state.end.is_some() {
             return Poll::Ready(None);
         }
-        state.waker = Some(cx.waker().clone());
+        let is_known = state
+            .waker
+            .as_ref()
+            .is_some_and(|waker| waker.will_wake(cx.waker()));
+        if !is_known {
+            let replaced = state.waker.replace(cx.waker().clone());
+            drop(state);
+            drop(replaced);
+        }
         Poll::Pending
     }
 

@@ -143,7 +143,11 @@ pub(crate) fn trace(name: &str, report: &Report) {
             );
             tracing::warn!(target: "nacp", name, %id, %from, %to, %reason);
         }
-        _ => tracing::debug!(target: "nacp", name),
+        Report::PeerConnect { .. }
+        | Report::PeerDisconnect { .. }
+        | Report::Inbound { .. }
+        | Report::Outbound { .. }
+        | _ => tracing::debug!(target: "nacp", name),
     }
 }
 

@@ -48,7 +48,11 @@ impl Future for Sending {
 pub(crate) fn delivered(settlement: Settlement) -> Result<(), SendError> {
     match settlement {
         Settlement::Undelivered(reason) => Err(SendError::Undelivered(reason)),
-        _ => Ok(()),
+        Settlement::Delivered
+        | Settlement::Answered(_)
+        | Settlement::Connected(_)
+        | Settlement::DialFailed(_)
+        | _ => Ok(()),
     }
 }
 

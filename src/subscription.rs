@@ -223,6 +223,6 @@ fn granted(settlement: Settlement) -> Result<(), SubscribeError> {
             Outcome::NotOk { why } => Err(SubscribeError::Rejected { why }),
         },
         Settlement::Undelivered(reason) => Err(reason.into()),
-        _ => Ok(()),
+        Settlement::Delivered | Settlement::Connected(_) | Settlement::DialFailed(_) | _ => Ok(()),
     }
 }

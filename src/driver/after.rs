@@ -39,6 +39,12 @@ impl After {
         self.wakers.extend(waker);
     }
 
+    /// A peer is being flushed by its own task.
+    pub(super) fn is_flushed(&mut self, peer: PeerId) {
+        self.flushes.retain(|flush| flush.peer != peer);
+        self.listed = self.flushes.len();
+    }
+
     fn wakes_somebody(&self) -> bool {
         !self.wakers.is_empty() || !self.requests.is_empty()
     }

@@ -103,7 +103,7 @@ impl PeerIo {
         self.sender.close(match how {
             Close::Flush => Way::Flush,
             Close::Refuse => Way::Refuse,
-            _ => Way::Abort,
+            Close::Abort | _ => Way::Abort,
         });
         self.closed.store(true, Ordering::Release);
         self.changed.notify_one();
@@ -223,6 +223,7 @@ impl Core {
     }
 
     fn flush_from_reader(self: &Arc<Self>, io: &PeerIo, peer: PeerId, after: &mut After) {
+        after.is_flushed(peer);
         io.left.store(0, Ordering::Relaxed);
         io.sender.flush();
         self.feed(after, |state, now| state.accepted(now, peer));

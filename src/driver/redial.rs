@@ -157,8 +157,8 @@ fn is_final(error: &ConnectError) -> bool {
                 "version-mismatch" | "unauthorized" | "dual-gateway"
             )
         }
-        ConnectError::Handshake(DialError::Terminated) => true,
-        _ => false,
+        ConnectError::Handshake(error) => *error == DialError::Terminated,
+        ConnectError::Target(_) | ConnectError::Transport(_) | ConnectError::Fault { .. } => false,
     }
 }
 

@@ -198,7 +198,6 @@ impl State {
                     job.push(payload, missed, &mut self.notices, after);
                 }
             }
-            Event::Process { token: None, .. } => {}
             Event::Notified {
                 stream,
                 from,
@@ -254,7 +253,7 @@ impl State {
                 after.applicants.push((authorize, remote));
             }
             Event::Terminated => self.terminated(after),
-            _ => {}
+            Event::Process { token: None, .. } | _ => {}
         }
     }
 
@@ -269,7 +268,10 @@ impl State {
             Some(Waiter::Connect(slot)) => slot.settle(match settlement {
                 Settlement::Connected(app) => Ok(app),
                 Settlement::DialFailed(error) => Err(self.connect_error(error)),
-                _ => Err(ConnectError::Handshake(DialError::Terminated)),
+                Settlement::Delivered
+                | Settlement::Undelivered(_)
+                | Settlement::Answered(_)
+                | _ => Err(ConnectError::Handshake(DialError::Terminated)),
             }),
         };
         after.wake(waker);
