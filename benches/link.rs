@@ -8,22 +8,26 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use bytes::{Bytes, BytesMut};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use nacp_link::{
-    Accepted, Config, Connect, Content, Event, Inbound, Lane, Node, Origin, PeerId, Token,
-    Transmit, Trust,
+    Accepted, Config, Connect, Content, Inbound, Lane, Node, Origin, PeerId, Token, Transmit, Trust,
 };
 use nacp_proto::{AppId, Message, MessageId, Payload, Signal};
+
+/// One end of a connection: a node, its name for the peer, and what went out there.
+struct End {
+    node: Node,
+    peer: PeerId,
+    sent: Accepted,
+    batch: BytesMut,
+}
 
 /// Two nodes and the connection between them.
 struct Pair {
     now: Instant,
-    a: Node,
-    b: Node,
-    at_a: PeerId,
-    at_b: PeerId,
-    sent_a: Accepted,
-    sent_b: Accepted,
+    a: End,
+    b: End,
 }
 
 #[expect(clippy::disallowed_methods, reason = "std offers no other epoch")]
@@ -40,115 +44,110 @@ fn node(name: &str, now: Instant, seed: u8) -> Node {
     Node::new(config, now, 0.0, [seed; 32]).unwrap()
 }
 
-impl Pair {
-    fn new() -> Self {
-        let now = epoch();
-        let (mut a, mut b) = (node("a", now, 1), node("b", now, 2));
-        let Connect::Dial(dial) = a.connect(Some(app("b")), None, None) else {
-            unreachable!("a new node is linked with nobody")
-        };
-        let at_a = a.handle_connected(now, Origin::Dialled(dial), Trust::Proven);
-        let at_b = b.handle_connected(now, Origin::Accepted, Trust::Proven);
-        let mut pair = Self {
-            now,
-            a,
-            b,
-            at_a,
-            at_b,
-            sent_a: Accepted::default(),
-            sent_b: Accepted::default(),
-        };
-        pair.settle();
-        pair
-    }
-
-    fn cut(&mut self) {
-        self.a.handle_disconnected(self.now, self.at_a, None);
-        self.b.handle_disconnected(self.now, self.at_b, None);
-        self.drain_events();
-    }
-
-    fn reconnect(&mut self) {
-        let Connect::Dial(dial) = self.a.connect(Some(app("b")), None, None) else {
-            unreachable!("the link is offline")
-        };
-        self.at_a = self
-            .a
-            .handle_connected(self.now, Origin::Dialled(dial), Trust::Proven);
-        self.at_b = self
-            .b
-            .handle_connected(self.now, Origin::Accepted, Trust::Proven);
-        (self.sent_a, self.sent_b) = (Accepted::default(), Accepted::default());
-        self.settle();
-    }
-
-    /// Carries messages until both are quiet.
-    fn settle(&mut self) {
-        loop {
-            let moved = carry(
-                self.now,
-                &mut self.a,
-                &mut self.sent_a,
-                self.at_a,
-                &mut self.b,
-                self.at_b,
-            ) + carry(
-                self.now,
-                &mut self.b,
-                &mut self.sent_b,
-                self.at_b,
-                &mut self.a,
-                self.at_a,
-            );
-            self.drain_events();
-            if moved == 0 {
-                return;
-            }
+impl End {
+    fn new(node: Node) -> Self {
+        let (peer, sent, batch) = (PeerId::default(), Accepted::default(), BytesMut::new());
+        Self {
+            node,
+            peer,
+            sent,
+            batch,
         }
     }
 
-    fn drain_events(&mut self) -> usize {
-        let mut settled = 0;
-        for node in [&mut self.a, &mut self.b] {
-            while let Some(event) = node.poll_event() {
-                settled += usize::from(matches!(event, Event::Settled { .. }));
-                black_box(event);
-            }
+    fn dial(&mut self, now: Instant, acceptor: &mut Self) {
+        let target = Some(acceptor.node.app_id().clone());
+        let Connect::Dial(dial) = self.node.connect(target, None, None) else {
+            unreachable!("the link is not online")
+        };
+        self.peer = self
+            .node
+            .handle_connected(now, Origin::Dialled(dial), Trust::Proven);
+        acceptor.peer = acceptor
+            .node
+            .handle_connected(now, Origin::Accepted, Trust::Proven);
+        (self.sent, acceptor.sent) = (Accepted::default(), Accepted::default());
+        settle(now, self, acceptor);
+    }
+
+    fn drain_events(&mut self) {
+        while let Some(event) = self.node.poll_event() {
+            black_box(event);
         }
-        settled
+    }
+}
+
+/// Carries messages until both are quiet.
+fn settle(now: Instant, a: &mut End, b: &mut End) {
+    loop {
+        let moved = carry(now, a, b) + carry(now, b, a);
+        a.drain_events();
+        b.drain_events();
+        if moved == 0 {
+            return;
+        }
     }
 }
 
 /// Moves everything that `from` wants to send, and reports its acceptance.
-fn carry(
-    now: Instant,
-    from: &mut Node,
-    sent: &mut Accepted,
-    at_from: PeerId,
-    to: &mut Node,
-    at_to: PeerId,
-) -> usize {
+fn carry(now: Instant, from: &mut End, to: &mut End) -> usize {
     let mut moved = 0;
-    while let Some(transmit) = from.poll_transmit() {
+    while let Some(transmit) = from.node.poll_transmit() {
         let Transmit::Send { lane, content, .. } = transmit else {
             continue;
         };
         moved += 1;
         match lane {
-            Lane::Control => sent.control += 1,
-            Lane::Bulk => sent.bulk += 1,
+            Lane::Control => from.sent.control += 1,
+            Lane::Bulk => from.sent.bulk += 1,
         }
         let bytes = match content {
             Content::Encoded(encoded) => encoded.to_bytes(),
-            Content::Message(message) => message.encode().to_bytes(),
+            // As a transport does: straight into the buffer of the next write.
+            Content::Message(message) => {
+                message.encode_into(&mut from.batch);
+                from.batch.split().freeze()
+            }
         };
         let decoded = Message::decode(&bytes).unwrap();
-        to.handle_message(now, at_to, Inbound { bytes, decoded });
+        to.node
+            .handle_message(now, to.peer, Inbound { bytes, decoded });
     }
     if moved > 0 {
-        from.handle_accepted(now, at_from, *sent);
+        from.node.handle_accepted(now, from.peer, from.sent);
     }
     moved
+}
+
+impl Pair {
+    fn new() -> Self {
+        let now = epoch();
+        let (mut a, mut b) = (End::new(node("a", now, 1)), End::new(node("b", now, 2)));
+        a.dial(now, &mut b);
+        Self { now, a, b }
+    }
+
+    fn cut(&mut self) {
+        for end in [&mut self.a, &mut self.b] {
+            end.node.handle_disconnected(self.now, end.peer, None);
+            end.drain_events();
+        }
+    }
+
+    fn reconnect(&mut self) {
+        self.a.dial(self.now, &mut self.b);
+    }
+
+    fn signal(&mut self, request: &MessageId, signal: Signal, token: u64) {
+        let to = self.b.node.app_id();
+        self.a
+            .node
+            .signal(self.now, to, request.clone(), signal, Some(Token(token)));
+    }
+
+    fn settle(&mut self) {
+        settle(self.now, &mut self.a, &mut self.b);
+    }
 }
 
 fn messages(c: &mut Criterion) {
@@ -161,14 +160,7 @@ fn messages(c: &mut Criterion) {
         group.bench_function(format!("{in_flight}"), |b| {
             b.iter(|| {
                 for token in 0..in_flight {
-                    let signal = Signal::Normal(payload.clone());
-                    pair.a.signal(
-                        pair.now,
-                        &app("b"),
-                        request.clone(),
-                        signal,
-                        Some(Token(token)),
-                    );
+                    pair.signal(&request, Signal::Normal(payload.clone()), token);
                 }
                 pair.settle();
             });
@@ -186,14 +178,7 @@ fn replay(c: &mut Criterion) {
                 let mut pair = Pair::new();
                 pair.cut();
                 for token in 0..1024 {
-                    let request = MessageId::sequenced(0, 0);
-                    pair.a.signal(
-                        pair.now,
-                        &app("b"),
-                        request,
-                        Signal::Pause,
-                        Some(Token(token)),
-                    );
+                    pair.signal(&MessageId::sequenced(0, 0), Signal::Pause, token);
                 }
                 pair
             },
@@ -210,22 +195,11 @@ fn crowd(links: usize, interval: Option<Duration>) -> (Node, Instant) {
     let config = Config::new(app("hub"))
         .heartbeat_interval(interval)
         .max_peers(usize::MAX);
-    let mut hub = Node::new(config, now, 0.0, [3; 32]).unwrap();
+    let mut hub = End::new(Node::new(config, now, 0.0, [3; 32]).unwrap());
     for index in 0..links {
-        let mut guest = node(&format!("guest-{index}"), now, 4);
-        let Connect::Dial(dial) = guest.connect(Some(app("hub")), None, None) else {
-            continue;
-        };
-        let at_guest = guest.handle_connected(now, Origin::Dialled(dial), Trust::Proven);
-        let at_hub = hub.handle_connected(now, Origin::Accepted, Trust::Proven);
-        let (mut sent_guest, mut sent_hub) = (Accepted::default(), Accepted::default());
-        while carry(now, &mut guest, &mut sent_guest, at_guest, &mut hub, at_hub)
-            + carry(now, &mut hub, &mut sent_hub, at_hub, &mut guest, at_guest)
-            > 0
-        {}
-        while hub.poll_event().is_some() {}
+        End::new(node(&format!("guest-{index}"), now, 4)).dial(now, &mut hub);
     }
-    (hub, now)
+    (hub.node, now)
 }
 
 /// Answers every beat of the hub as a good peer does.
@@ -265,7 +239,7 @@ fn answer_beats(
             now,
             peer,
             Inbound {
-                bytes: bytes::Bytes::new(),
+                bytes: Bytes::new(),
                 decoded,
             },
         );
