@@ -4,6 +4,7 @@ use std::io::IoSlice;
 use bytes::{Buf, Bytes};
 use nacp_proto::Frame;
 
+use crate::reuse::Reuse;
 use crate::{Accepted, Lane};
 
 /// Frames that go out in one vectored write, or in as few as the stream makes of it.
@@ -17,6 +18,8 @@ pub(crate) struct Batch {
     parts: VecDeque<Part>,
     /// Where messages end: after how many bytes, and in which lane.
     ends: VecDeque<(u64, Lane)>,
+    /// How many messages have ended in the batch.
+    messages: usize,
     filled: u64,
     written: u64,
 }
@@ -40,7 +43,7 @@ impl Batch {
     const JOINED: usize = 2048;
 
     /// What `joined` keeps allocated in any case.
-    const KEPT: usize = 16 << 10;
+    const KEPT: usize = 4 << 10;
 
     pub(crate) const fn is_empty(&self) -> bool {
         self.filled == self.written
@@ -61,6 +64,7 @@ impl Batch {
     }
 
     pub(crate) fn push_control(&mut self, frames: &[u8], ends: &[usize]) {
+        self.messages += ends.len();
         self.ends.extend(
             ends.iter()
                 .map(|&end| (self.filled + end as u64, Lane::Control)),
@@ -80,6 +84,7 @@ impl Batch {
             }
         }
         if is_last {
+            self.messages += 1;
             self.ends.push_back((self.filled, Lane::Bulk));
         }
     }
@@ -140,17 +145,16 @@ impl Batch {
             self.ends.pop_front();
         }
         if self.is_empty() {
-            self.joined_at = 0;
-            recycle(&mut self.joined);
+            self.recycle();
         }
     }
-}
 
-/// Empties a buffer, and lets go of half of it if it needed less than an eighth.
-fn recycle(buffer: &mut Vec<u8>) {
-    let len = buffer.len();
-    buffer.clear();
-    if buffer.capacity() > Batch::KEPT && len < buffer.capacity() / 8 {
-        buffer.shrink_to(buffer.capacity() / 2);
+    fn recycle(&mut self) {
+        let joined = self.joined.len();
+        self.joined.clear();
+        self.joined_at = 0;
+        self.joined.relax(joined.max(Self::KEPT / 8));
+        self.ends.relax(self.messages);
+        self.messages = 0;
     }
 }

@@ -8,6 +8,7 @@ use thiserror::Error;
 use crate::Close;
 use crate::batch::Batch;
 use crate::msg_ids::MsgIds;
+use crate::reuse::Reuse;
 
 /// The two lanes of a connection (specification, section 7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -41,6 +42,9 @@ pub struct QueueError {
     /// The message.
     pub message: Encoded,
 }
+
+/// What the buffer of the control lane keeps allocated in any case.
+const KEPT: usize = 4 << 10;
 
 /// What has been queued and not yet taken to be written.
 #[derive(Debug)]
@@ -138,12 +142,22 @@ impl Lanes {
     pub(crate) fn hand_over(&mut self, batch: &mut Batch, bulk: &mut VecDeque<Chunker>) {
         if !self.control.is_empty() {
             batch.push_control(&self.control, &self.control_ends);
-            self.control.clear();
-            self.control_ends.clear();
+            self.recycle_control();
         }
-        if bulk.is_empty() {
+        if bulk.is_empty() && !self.bulk.is_empty() {
             mem::swap(bulk, &mut self.bulk);
+            self.bulk.relax(bulk.len());
         }
+    }
+
+    fn recycle_control(&mut self) {
+        let messages = self.control_ends.len();
+        self.control_ends.clear();
+        self.control_ends.relax(messages);
+        if self.control.len() < self.control.capacity() / 8 && self.control.capacity() > KEPT {
+            self.control = BytesMut::with_capacity(self.control.capacity() / 2);
+        }
+        self.control.clear();
     }
 
     fn max_frame(&self) -> u64 {

@@ -52,6 +52,7 @@ mod lock;
 mod msg_ids;
 mod options;
 mod receiver;
+mod reuse;
 mod sender;
 mod shared;
 mod socket;

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use nacp_proto::{Decoded, FrameDecoder, FrameError, Message, ReassemblyLimits};
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use crate::reuse::Reuse;
 use crate::shared::Shared;
 use crate::{Fault, MemoryShare, Options};
 
@@ -264,13 +265,9 @@ impl From<FrameError> for End {
 }
 
 impl Batch {
-    /// Empties it, and lets go of half of its memory if less than an eighth was needed.
     fn clear(&mut self, needed: usize) {
-        let capacity = self.messages.capacity();
         self.messages.clear();
+        self.messages.relax(needed);
         self.progress = 0;
-        if capacity > MAX_BATCH / 8 && needed < capacity / 8 {
-            self.messages.shrink_to(capacity / 2);
-        }
     }
 }
