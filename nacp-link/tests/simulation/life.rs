@@ -1,10 +1,10 @@
 //! One running node, and what its application knows of it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use nacp_link::{
-    Cause, LinkState, Node, PeerId, RunningId, StreamId, SubscriptionId, Undelivered,
+    Cause, LinkState, Node, PeerId, Reason, RunningId, StreamId, SubscriptionId, Undelivered,
 };
 use nacp_proto::MessageId;
 
@@ -31,12 +31,17 @@ pub(crate) struct Life {
     pub(crate) leaving: BTreeSet<usize>,
     /// Tokens that have not settled.
     pub(crate) waiting: BTreeSet<u64>,
+    /// Of them, those with a response waiter, and attempts to connect.
+    pub(crate) calls: usize,
+    pub(crate) waiting_dials: usize,
     pub(crate) running: BTreeMap<RunningId, Run>,
     pub(crate) subscriptions: BTreeMap<SubscriptionId, Subscription>,
     pub(crate) streams: BTreeMap<StreamId, Stream>,
     /// Requests of ours that are unanswered.
     pub(crate) requests: BTreeMap<u64, Asked>,
     pub(crate) disconnects: BTreeMap<usize, u32>,
+    /// Apps whose links were dropped or whose sessions were lost: their dedup windows are gone.
+    pub(crate) forgot: BTreeSet<usize>,
     pub(crate) batch: Batch,
 }
 
@@ -95,6 +100,7 @@ pub(crate) struct Asked {
     pub(crate) to: usize,
     pub(crate) is_event: bool,
     pub(crate) items: u64,
+    pub(crate) next: u64,
 }
 
 /// What one turn of the node has told, for reasons that are judged at its end.
@@ -103,6 +109,8 @@ pub(crate) struct Batch {
     pub(crate) excuses: Vec<(u64, Undelivered)>,
     pub(crate) dropped: BTreeSet<usize>,
     pub(crate) lost: BTreeSet<usize>,
+    /// `nacp:internal:napp:success`, until its change of a link is told.
+    pub(crate) reports: VecDeque<(usize, Reason)>,
 }
 
 impl Life {
@@ -122,11 +130,14 @@ impl Life {
             links: BTreeMap::new(),
             leaving: BTreeSet::new(),
             waiting: BTreeSet::new(),
+            calls: 0,
+            waiting_dials: 0,
             running: BTreeMap::new(),
             subscriptions: BTreeMap::new(),
             streams: BTreeMap::new(),
             requests: BTreeMap::new(),
             disconnects: BTreeMap::new(),
+            forgot: BTreeSet::new(),
             batch: Batch::default(),
         }
     }

@@ -220,7 +220,11 @@ fn topology(random: &mut Random) -> (usize, Vec<(usize, usize)>, usize) {
     match random.below(10) {
         0..=3 => {
             let both = random.percent(50);
-            let edges = if both { vec![(0, 1), (1, 0)] } else { vec![(0, 1)] };
+            let edges = if both {
+                vec![(0, 1), (1, 0)]
+            } else {
+                vec![(0, 1)]
+            };
             (0, edges, 2)
         }
         4..=5 => {
@@ -249,7 +253,11 @@ fn mesh(random: &mut Random, first: usize, count: usize) -> Vec<(usize, usize)> 
     let mut edges = Vec::new();
     for one in first..count {
         for other in one + 1..count {
-            let (from, to) = if random.percent(50) { (one, other) } else { (other, one) };
+            let (from, to) = if random.percent(50) {
+                (one, other)
+            } else {
+                (other, one)
+            };
             edges.push((from, to));
             if random.percent(30) {
                 edges.push((to, from));
@@ -276,7 +284,11 @@ fn needs_wide_dedup(kinds: &[Fault], has_gateway: bool) -> bool {
 fn knobs(random: &mut Random, wide_dedup: bool) -> Knobs {
     let is_tight = random.percent(40);
     let waits = random.percent(30);
-    let queue_count = if is_tight { random.pick(&[4, 6, 16, 40]) } else { 1024 };
+    let queue_count = if is_tight {
+        random.pick(&[4, 6, 16, 40])
+    } else {
+        1024
+    };
     let dedup_window = if wide_dedup || waits {
         Some(8192)
     } else {
@@ -285,13 +297,27 @@ fn knobs(random: &mut Random, wide_dedup: bool) -> Knobs {
     Knobs {
         ack_timeout: random.pick(&[Duration::from_secs(10), Duration::from_secs(3)]),
         grace: Duration::from_secs(random.pick(&[120, 25, 10])),
-        heartbeat: random.pick(&[Some(60), Some(8), Some(4), None]).map(Duration::from_secs),
+        heartbeat: random
+            .pick(&[Some(60), Some(8), Some(4), None])
+            .map(Duration::from_secs),
         response_timeout: Duration::from_secs(random.pick(&[10, 4])),
         takeover_probe: Duration::from_millis(random.pick(&[2000, 2000, 500, 0])),
         queue_count,
-        queue_bytes: if is_tight && random.percent(40) { 8 << 10 } else { 4 << 30 },
-        link_count: if is_tight && random.percent(30) { queue_count / 2 } else { usize::MAX },
-        submit_count: if random.percent(40) { random.pick(&[1, 2, 4, 10]) } else { 1024 },
+        queue_bytes: if is_tight && random.percent(40) {
+            8 << 10
+        } else {
+            4 << 30
+        },
+        link_count: if is_tight && random.percent(30) {
+            queue_count / 2
+        } else {
+            usize::MAX
+        },
+        submit_count: if random.percent(40) {
+            random.pick(&[1, 2, 4, 10])
+        } else {
+            1024
+        },
         submit_bytes: if random.percent(20) { 2 << 10 } else { 4 << 20 },
         dedup_window,
         poison_limit: random.pick(&[3, 3, 1, 0]),
@@ -307,11 +333,17 @@ fn knobs(random: &mut Random, wide_dedup: bool) -> Knobs {
 
 fn node(random: &mut Random, at: usize, gateways: usize, shared: &Knobs) -> NodePlan {
     let is_gateway = at < gateways;
-    let name = if is_gateway { format!("g{at}") } else { format!("app{at}") };
+    let name = if is_gateway {
+        format!("g{at}")
+    } else {
+        format!("app{at}")
+    };
     let mut knobs = shared.clone();
     if random.percent(20) {
         knobs.grace = Duration::from_secs(random.pick(&[120, 20, 10]));
-        knobs.heartbeat = random.pick(&[Some(20), Some(5), None]).map(Duration::from_secs);
+        knobs.heartbeat = random
+            .pick(&[Some(20), Some(5), None])
+            .map(Duration::from_secs);
     }
     NodePlan {
         #[expect(clippy::unwrap_used, reason = "the name is neither empty nor long")]

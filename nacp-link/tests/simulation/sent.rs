@@ -12,9 +12,19 @@ pub(crate) enum Kind {
     Signal,
     Ability,
     Event,
-    Response { request: u64, items: Option<u64> },
-    Item { request: u64, index: u64 },
-    Hit { subscribe: u64, serial: u64, index: u64 },
+    Response {
+        request: u64,
+        items: Option<u64>,
+    },
+    Item {
+        request: u64,
+        index: u64,
+    },
+    Hit {
+        subscribe: u64,
+        serial: u64,
+        index: u64,
+    },
     Subscribe,
     Unsubscribe,
     Connect,
@@ -86,8 +96,11 @@ pub(crate) fn uid_of(payload: &Payload) -> Result<Option<u64>, String> {
         return Ok(None);
     }
     let number = |range: std::ops::Range<usize>| {
-        cbor.get(range)
-            .map(|bytes| bytes.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
+        cbor.get(range).map(|bytes| {
+            bytes
+                .iter()
+                .fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+        })
     };
     let (Some(uid), Some(len)) = (number(2..10), number(11..15)) else {
         return Err("a payload is cut".to_owned());

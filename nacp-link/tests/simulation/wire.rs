@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use nacp_link::{Accepted, DialId, Lane, PeerId};
-use nacp_proto::{
-    ChunkSize, Chunker, Encoded, FrameDecoder, MessageId, MsgId, ReassemblyLimits,
-};
+use nacp_proto::{ChunkSize, Chunker, Encoded, FrameDecoder, MessageId, MsgId, ReassemblyLimits};
 
 use super::plan::NetPlan;
 use super::random::Random;
@@ -79,6 +77,8 @@ pub(crate) struct End {
     /// Accepted, and not reported yet.
     pub(crate) unreported: VecDeque<(Lane, Note)>,
     pub(crate) fail_next: u32,
+    /// The node is about to be told of a failure.
+    pub(crate) is_failing: bool,
     pub(crate) lose_acks: u32,
     pub(crate) hole_at_response: bool,
     /// The last whole messages that came, for repeats.
@@ -139,6 +139,7 @@ impl End {
             unacked: BTreeMap::new(),
             unreported: VecDeque::new(),
             fail_next: 0,
+            is_failing: false,
             lose_acks: 0,
             hole_at_response: false,
             heard: VecDeque::new(),
@@ -174,7 +175,7 @@ impl End {
     /// the control lane holds goes first.
     pub(crate) fn write(&mut self, now: Duration, net: &NetPlan, random: &mut Random) -> Written {
         let mut written = Written::default();
-        while self.pipe.bytes < net.socket_bytes {
+        while self.has_room(net) {
             if self.frame.is_none() {
                 if let Some(failed) = self.next_fails() {
                     written.fails = Some(failed);
@@ -188,6 +189,13 @@ impl End {
         }
         written.is_done = self.is_idle();
         written
+    }
+
+    /// A kernel takes bytes again when half of its buffer is free, so that pieces stay large.
+    fn has_room(&self, net: &NetPlan) -> bool {
+        let room = net.socket_bytes.saturating_sub(self.pipe.bytes);
+        let rest = self.frame.as_ref().map_or(1, |frame| frame.rest.len());
+        room >= rest || room > net.socket_bytes / 2
     }
 
     fn is_idle(&self) -> bool {
@@ -255,7 +263,9 @@ impl End {
         if let Some(frame) = chunker.next_frame(chunk(net)) {
             put_frame(&mut rest, &frame);
         }
-        let completes = chunker.is_done().then(|| (Lane::Bulk, std::mem::take(note)));
+        let completes = chunker
+            .is_done()
+            .then(|| (Lane::Bulk, std::mem::take(note)));
         if completes.is_some() {
             self.current = None;
         }
@@ -295,12 +305,18 @@ impl End {
                 taken.len()
             };
             let piece = taken.split_to(cut);
-            written.arrivals.extend(self.pipe.send(now, piece, net, random));
+            written
+                .arrivals
+                .extend(self.pipe.send(now, piece, net, random));
         }
     }
 
     /// Feeds bytes that came to this end to its decoder.
-    pub(crate) fn decode(&mut self, mut bytes: Bytes, now: std::time::Instant) -> Result<Vec<Bytes>, String> {
+    pub(crate) fn decode(
+        &mut self,
+        mut bytes: Bytes,
+        now: std::time::Instant,
+    ) -> Result<Vec<Bytes>, String> {
         let mut messages = Vec::new();
         loop {
             let mut room = self.decoder.read_buf();

@@ -182,10 +182,24 @@ impl World {
             let at = self.random.millis(0, 200);
             self.schedule(at, Happening::Birth(app));
         }
-        for (at, op) in self.plan.ops.iter().map(|op| op.at).enumerate().collect::<Vec<_>>() {
+        for (at, op) in self
+            .plan
+            .ops
+            .iter()
+            .map(|op| op.at)
+            .enumerate()
+            .collect::<Vec<_>>()
+        {
             self.schedule(op, Happening::Op(at));
         }
-        for (at, fault) in self.plan.faults.iter().map(|fault| fault.at).enumerate().collect::<Vec<_>>() {
+        for (at, fault) in self
+            .plan
+            .faults
+            .iter()
+            .map(|fault| fault.at)
+            .enumerate()
+            .collect::<Vec<_>>()
+        {
             self.schedule(fault, Happening::Fault(at));
         }
     }
@@ -214,6 +228,21 @@ impl World {
                 break;
             };
             self.stats.steps += 1;
+            if std::env::var_os("NACP_SIM_STEPS").is_some() {
+                let name = match entry.what {
+                    Happening::Wake(..) => "h wake",
+                    Happening::Arrive(..) => "h arrive",
+                    Happening::Write(..) => "h write",
+                    Happening::Report(..) => "h report",
+                    Happening::SendFails(..) => "h fails",
+                    Happening::Down(..) => "h down",
+                    Happening::Handle(..) => "h handle",
+                    Happening::Fault(..) => "h fault",
+                    Happening::Redial(..) => "h redial",
+                    _ => "h other",
+                };
+                self.stats.count(name);
+            }
             if self.stats.steps > MAX_STEPS {
                 self.fail(|| "the world does not come to rest".to_owned());
             }
@@ -300,7 +329,8 @@ impl World {
         node.set_interest(super::app::interest(self.plan.reports_all));
         let life = self.lives.len();
         self.lives.push(Life::new(app, node, knobs));
-        self.trace.log(self.now, || format!("life {life} of app {app} begins"));
+        self.trace
+            .log(self.now, || format!("life {life} of app {app} begins"));
         life
     }
 
@@ -355,8 +385,16 @@ impl World {
             return;
         };
         let due = deadline.saturating_duration_since(self.epoch).max(self.now);
-        let due = if self.now < known.late_until { due + known.late_by } else { due };
-        if known.wake.is_none_or(|wake| wake > due || wake < self.now) || known.wake != Some(due) {
+        let due = if self.now < known.late_until {
+            due + known.late_by
+        } else {
+            due
+        };
+        // Waking early is harmless, and being late once more would be late for ever.
+        let is_armed = known
+            .wake
+            .is_some_and(|wake| wake >= self.now && wake <= due);
+        if !is_armed {
             self.lives[life].wake = Some(due);
             self.schedule(due, Happening::Wake(life));
         }

@@ -1,0 +1,601 @@
+//! The application of every node: what it calls, and how its handlers answer.
+
+use std::time::Duration;
+
+use nacp_link::{
+    Answer, Event, Interest, MessageReport, Reason, Report, Request, Requested, RunningId,
+    StreamId, SubscriptionId, Token, Undelivered, Verdict,
+};
+use nacp_proto::{Body, MessageId, RequestKind, Signal};
+use smol_str::SmolStr;
+
+use super::life::{Asked, Run, Stream, Subscription};
+use super::plan::Op;
+use super::random::Random;
+use super::sent::{Kind, Sent, hit_name, pattern, payload, uid_of, uid_of_pattern};
+use super::world::{Happening, Heal, Phase, World};
+
+/// The reports that the world listens to.
+pub(crate) fn interest(all: bool) -> Interest {
+    if all {
+        return Interest::ALL;
+    }
+    [
+        MessageReport::AckWarning,
+        MessageReport::BacklogWarning,
+        MessageReport::ResponseError,
+        MessageReport::SignalError,
+        MessageReport::InboundError,
+        MessageReport::MessageError,
+        MessageReport::RouteError,
+    ]
+    .into_iter()
+    .map(Interest::message)
+    .fold(
+        Interest::APPS
+            .union(Interest::PEERS)
+            .union(Interest::REGISTERS),
+        Interest::union,
+    )
+}
+
+impl World {
+    /// Writes a send or call down; its token.
+    pub(crate) fn call(
+        &mut self,
+        life: usize,
+        to: usize,
+        kind: Kind,
+        limit: Option<Duration>,
+        by_node: bool,
+    ) -> Token {
+        let uid = self.sent.len() as u64;
+        let known = &self.lives[life];
+        let link = known.links.get(&to);
+        let node_link = self
+            .plan
+            .nodes
+            .get(to)
+            .and_then(|node| known.node.link(&node.app));
+        let blocked = node_link.as_ref().map_or(0, |link| link.blocked);
+        self.sent.push(Sent {
+            kind,
+            from: life,
+            to,
+            at: self.now,
+            limit,
+            is_direct: node_link.is_some(),
+            meant: link.map(|link| link.life),
+            may_overtake: by_node && blocked > 0,
+            is_large: false,
+            has_failed: false,
+            was_unreported: false,
+            settled: None,
+            reached: Vec::new(),
+            disconnects_before: known.disconnects.get(&to).copied().unwrap_or(0),
+        });
+        let known = &mut self.lives[life];
+        known.waiting.insert(uid);
+        known.calls += usize::from(kind.is_call());
+        known.waiting_dials += usize::from(kind == Kind::Connect);
+        if !matches!(kind, Kind::Connect | Kind::Disconnect | Kind::Terminate) {
+            self.stats.messages += 1;
+        }
+        self.trace.log(self.now, || {
+            format!("life {life} calls #{uid} {kind:?} to app {to}")
+        });
+        Token(uid)
+    }
+
+    fn payload(&mut self, uid: u64) -> nacp_proto::Payload {
+        let mut random = Random::new(self.plan.seed ^ uid, 3);
+        let len = match random.below(100) {
+            0..=79 => random.between(0, 120),
+            80..=96 => random.between(100, 1500),
+            _ if random.percent(self.plan.large_percent * 10) => random.between(60_000, 200_000),
+            _ => random.between(1500, 9000),
+        };
+        if let Some(sent) = usize::try_from(uid)
+            .ok()
+            .and_then(|at| self.sent.get_mut(at))
+        {
+            sent.is_large = len > 3000;
+        }
+        payload(uid, len)
+    }
+
+    pub(crate) fn operate(&mut self, at: usize) {
+        let planned = self.plan.ops[at];
+        let mut random = Random::new(planned.seed, 2);
+        let lives: Vec<usize> = self
+            .live()
+            .into_iter()
+            .filter(|life| !self.lives[*life].is_ending)
+            .collect();
+        let Some(life) = random.pick_any(&lives) else {
+            return;
+        };
+        let apps: Vec<usize> = (0..self.plan.nodes.len())
+            .filter(|app| *app != self.lives[life].app)
+            .collect();
+        let to = random.pick(&apps);
+        let burst = match random.below(100) {
+            0..=74 => 1,
+            75..=94 => random.between(2, 6),
+            _ => random.between(20, 40),
+        };
+        match planned.what {
+            Op::Signal => (0..burst).for_each(|_| self.signal(life, to)),
+            Op::Ability => {
+                (0..burst).for_each(|_| self.request(life, to, RequestKind::Ability, &mut random))
+            }
+            Op::Event => self.request(life, to, RequestKind::Event, &mut random),
+            Op::Subscribe => self.subscribe(life, to),
+            Op::Unsubscribe => self.unsubscribe(&lives, &mut random),
+            Op::Emit => self.emit(&lives, burst, &mut random),
+            Op::Disconnect => self.disconnect(life, to, &mut random),
+            Op::Abandon => self.abandon(&lives, &mut random),
+        }
+        for life in lives {
+            self.turn(life);
+        }
+    }
+
+    pub(crate) fn signal(&mut self, life: usize, to: usize) {
+        let token = self.call(life, to, Kind::Signal, None, false);
+        let payload = self.payload(token.0);
+        let running = self.lives[life]
+            .requests
+            .values()
+            .find(|asked| asked.to == to && asked.is_event);
+        let request = running.map_or_else(
+            || MessageId::sequenced(token.0, token.0),
+            |asked| asked.id.clone(),
+        );
+        let (instant, app) = (self.instant(), self.plan.nodes[to].app.clone());
+        let node = &mut self.lives[life].node;
+        node.signal(instant, &app, request, Signal::Normal(payload), Some(token));
+    }
+
+    fn request(&mut self, life: usize, to: usize, kind: RequestKind, random: &mut Random) {
+        let limit = random.percent(30).then(|| random.millis(500, 15_000));
+        let is_event = kind == RequestKind::Event;
+        let call = if is_event { Kind::Event } else { Kind::Ability };
+        let token = self.call(life, to, call, limit, false);
+        let request = Request {
+            to: self.plan.nodes[to].app.clone(),
+            kind,
+            target: SmolStr::new_static("work"),
+            payload: self.payload(token.0),
+            limit,
+        };
+        let instant = self.instant();
+        let id = self.lives[life].node.request(instant, request, Some(token));
+        if let Some(id) = id {
+            self.trace
+                .log(self.now, || format!("#{} is {:?}", token.0, id.sequence()));
+            let asked = Asked {
+                id,
+                to,
+                is_event,
+                items: 0,
+                next: 0,
+            };
+            self.lives[life].requests.insert(token.0, asked);
+        }
+    }
+
+    fn subscribe(&mut self, life: usize, to: usize) {
+        let limit = Some(self.lives[life].knobs.response_timeout);
+        let token = self.call(life, to, Kind::Subscribe, limit, false);
+        let (instant, app) = (self.instant(), self.plan.nodes[to].app.clone());
+        let stream =
+            self.lives[life]
+                .node
+                .subscribe(instant, &app, pattern(token.0).into(), Some(token));
+        if let Some(id) = stream {
+            let stream = Stream {
+                uid: token.0,
+                to,
+                is_live: false,
+                serial: u64::MAX,
+                next: 0,
+            };
+            self.lives[life].streams.insert(id, stream);
+        }
+    }
+
+    fn unsubscribe(&mut self, lives: &[usize], random: &mut Random) {
+        let streams: Vec<(usize, StreamId)> = lives
+            .iter()
+            .flat_map(|life| {
+                self.lives[*life]
+                    .streams
+                    .keys()
+                    .map(|stream| (*life, *stream))
+            })
+            .collect();
+        let Some((life, id)) = random.pick_any(&streams) else {
+            return;
+        };
+        let Some(stream) = self.lives[life].streams.remove(&id) else {
+            return;
+        };
+        let limit = Some(self.lives[life].knobs.response_timeout);
+        let token = self.call(life, stream.to, Kind::Unsubscribe, limit, true);
+        self.trace.log(self.now, || {
+            format!("#{} ends the stream of #{}", token.0, stream.uid)
+        });
+        let instant = self.instant();
+        self.lives[life].node.unsubscribe(instant, id, Some(token));
+    }
+
+    fn emit(&mut self, lives: &[usize], count: usize, random: &mut Random) {
+        let held: Vec<(usize, SubscriptionId)> = lives
+            .iter()
+            .flat_map(|life| {
+                self.lives[*life]
+                    .subscriptions
+                    .keys()
+                    .map(|held| (*life, *held))
+            })
+            .collect();
+        let Some((life, id)) = random.pick_any(&held) else {
+            return;
+        };
+        for _ in 0..count {
+            let Some(held) = self.lives[life].subscriptions.get_mut(&id) else {
+                return;
+            };
+            let (subscribe, serial, index) = (held.uid, held.serial, held.hits);
+            held.hits += 1;
+            let to = self.lives[self.sent_of(subscribe).from].app;
+            let token = self.call(
+                life,
+                to,
+                Kind::Hit {
+                    subscribe,
+                    serial,
+                    index,
+                },
+                None,
+                false,
+            );
+            let (payload, instant) = (self.payload(token.0), self.instant());
+            let name = SmolStr::from(hit_name(subscribe));
+            self.lives[life]
+                .node
+                .notify(instant, id, &name, payload, Some(token));
+        }
+    }
+
+    fn disconnect(&mut self, life: usize, to: usize, random: &mut Random) {
+        if self.state_of(life, to).is_none() {
+            return;
+        }
+        let from = self.lives[life].app;
+        for edge in 0..self.edges.len() {
+            let (one, other) = (self.edges[edge].from, self.edges[edge].to);
+            if (one, other) == (from, to) || ((other, one) == (from, to) && random.percent(50)) {
+                self.edges[edge].is_suspended = true;
+                let wait = random.millis(500, 15_000);
+                self.after(wait, Happening::Heal(Heal::Edge(edge)));
+            }
+        }
+        self.say_good_bye(life, to);
+    }
+
+    pub(crate) fn say_good_bye(&mut self, life: usize, to: usize) {
+        let token = self.call(life, to, Kind::Disconnect, None, false);
+        self.lives[life].leaving.insert(to);
+        let (instant, app) = (self.instant(), self.plan.nodes[to].app.clone());
+        self.lives[life].node.disconnect(instant, &app, Some(token));
+    }
+
+    fn abandon(&mut self, lives: &[usize], random: &mut Random) {
+        let asked: Vec<(usize, u64)> = lives
+            .iter()
+            .flat_map(|life| self.lives[*life].requests.keys().map(|uid| (*life, *uid)))
+            .collect();
+        let Some((life, uid)) = random.pick_any(&asked) else {
+            return;
+        };
+        if let Some(asked) = self.lives[life].requests.remove(&uid) {
+            self.trace
+                .log(self.now, || format!("life {life} abandons #{uid}"));
+            self.lives[life].waiting.remove(&uid);
+            self.lives[life].calls -= 1;
+            self.lives[life].node.abandon(&asked.id);
+        }
+    }
+
+    pub(crate) fn finish(&mut self, life: usize) {
+        if !self.lives[life].is_alive || self.lives[life].has_ended {
+            return;
+        }
+        let instant = self.instant();
+        let is_again = self.lives[life].is_ending;
+        self.lives[life].is_ending = true;
+        match self.random.below(3) {
+            0 if !is_again => {
+                // It must be able to leave politely before its links are dropped by others.
+                self.lives[life].is_ending = false;
+                let apps: Vec<usize> = self.lives[life].links.keys().copied().collect();
+                for app in apps {
+                    self.say_good_bye(life, app);
+                }
+                self.turn(life);
+                self.lives[life].is_ending = true;
+                return self.after(Duration::from_secs(30), Happening::Finish(life));
+            }
+            1 => self.lives[life].node.terminate_now(instant),
+            _ => {
+                let token = self.call(life, usize::MAX, Kind::Terminate, None, false);
+                self.lives[life].node.terminate(instant, Some(token));
+            }
+        }
+        self.turn(life);
+        let running: Vec<_> = self.lives[life].running.keys().copied().collect();
+        for running in running {
+            self.after(Duration::from_secs(12), Happening::Handle(life, running));
+        }
+    }
+
+    /// Goes on with a handler.
+    pub(crate) fn handle(&mut self, life: usize, id: RunningId) {
+        if self.lives[life].is_alive {
+            self.work(life, id);
+            self.turn(life);
+        }
+    }
+
+    fn work(&mut self, life: usize, id: RunningId) {
+        loop {
+            let Some(run) = self.lives[life].running.get_mut(&id) else {
+                return;
+            };
+            if run.items_left == 0 || run.cancelled.is_some() {
+                return self.respond(life, id);
+            }
+            if run.is_paced && run.pacing.is_some() {
+                return;
+            }
+            run.items_left -= 1;
+            let (request, index, to) = (run.uid, run.items, run.from);
+            run.items += 1;
+            let token = self.call(life, to, Kind::Item { request, index }, None, false);
+            if let Some(run) = self.lives[life].running.get_mut(&id) {
+                run.pacing = Some(token.0);
+            }
+            let (payload, instant) = (self.payload(token.0), self.instant());
+            self.lives[life]
+                .node
+                .process(instant, id, payload, Some(token));
+        }
+    }
+
+    fn respond(&mut self, life: usize, id: RunningId) {
+        let Some(run) = self.lives[life].running.remove(&id) else {
+            return;
+        };
+        for _ in 0..if run.is_twice { 2 } else { 1 } {
+            let kind = Kind::Response {
+                request: run.uid,
+                items: run.is_event.then_some(run.items),
+            };
+            let token = self.call(life, run.from, kind, None, true);
+            let (payload, instant) = (self.payload(token.0), self.instant());
+            let answer = if token.0 % 8 == 0 {
+                Answer::not_ok("nope", payload)
+            } else {
+                Answer::ok(payload)
+            };
+            self.lives[life]
+                .node
+                .respond(instant, id, answer, Some(token));
+        }
+    }
+
+    /// The item that a paced handler waited for has settled.
+    pub(crate) fn item_settled(&mut self, life: usize, uid: u64) {
+        let paced = self.lives[life]
+            .running
+            .iter_mut()
+            .find(|(_, run)| run.pacing == Some(uid));
+        if let Some((id, run)) = paced {
+            run.pacing = None;
+            let id = *id;
+            self.after(Duration::ZERO, Happening::Handle(life, id));
+        }
+    }
+
+    pub(crate) fn event(&mut self, life: usize, event: Event) {
+        match event {
+            Event::Settled { token, settlement } => self.settled(life, token.0, settlement),
+            Event::Authorize(authorize) => {
+                let verdict = match self.random.below(20) {
+                    0..=1 if self.phase == Phase::Busy => Verdict::Refuse,
+                    2 if self.phase == Phase::Busy => Verdict::AdmitAnew,
+                    3..=7 => Verdict::Admit,
+                    _ => Verdict::AdmitProven,
+                };
+                let wait = self.random.millis(0, 600);
+                self.after(wait, Happening::Decide(life, authorize.peer, verdict));
+            }
+            Event::Request(requested) => self.requested(life, requested),
+            Event::Signal { signal, .. } => {
+                if let Signal::Normal(payload) = signal {
+                    self.reach(life, &payload);
+                }
+            }
+            Event::Cancelled { running, reason } => self.cancelled(life, running, reason),
+            Event::Process {
+                request,
+                token,
+                payload,
+                missed,
+            } => {
+                self.item_came(life, &request, token, &payload, missed);
+            }
+            Event::Notified {
+                stream,
+                payload,
+                missed,
+                ..
+            } => self.hit_came(life, stream, &payload, missed),
+            Event::StreamEnded { stream, reason } => self.stream_ended(life, stream, &reason),
+            Event::Subscribed {
+                subscription,
+                app,
+                pattern,
+            } => {
+                let app = self.app_of(&app);
+                self.subscribed(life, subscription, app, &pattern);
+            }
+            Event::Unsubscribed { subscription } => {
+                let held = self.lives[life].subscriptions.remove(&subscription);
+                self.check(held.is_some(), || {
+                    format!("life {life}: a subscription ends that was not held")
+                });
+            }
+            Event::Link(change) => self.link_changed(life, &change),
+            Event::Report(report) => self.reported(life, report),
+            Event::Terminated => {
+                let known = &mut self.lives[life];
+                let is_first = !std::mem::replace(&mut known.has_ended, true);
+                self.check(is_first, || format!("life {life} ends twice"));
+            }
+            other => self.fail(|| format!("life {life}: an unknown event {other:?}")),
+        }
+    }
+
+    fn requested(&mut self, life: usize, requested: Requested) {
+        let Requested {
+            running,
+            from,
+            kind,
+            payload,
+            ..
+        } = requested;
+        let Some(uid) = self.reach(life, &payload) else {
+            return;
+        };
+        let from = self.app_of(&from);
+        let mut random = Random::new(self.plan.seed ^ uid, 4);
+        let is_event = kind == RequestKind::Event;
+        let run = Run {
+            uid,
+            from,
+            is_event,
+            cancelled: None,
+            items: 0,
+            items_left: if is_event { random.below(9) } else { 0 },
+            is_twice: random.percent(8),
+            is_paced: random.percent(60),
+            pacing: None,
+        };
+        self.lives[life].running.insert(running, run);
+        match random.below(20) {
+            _ if self.phase > Phase::Busy => self.work(life, running),
+            0..=9 => self.work(life, running),
+            10..=17 => {
+                let wait = random.millis(0, 8000);
+                self.after(wait, Happening::Handle(life, running));
+            }
+            // It never answers, as long as it is not made to.
+            _ => {}
+        }
+    }
+
+    fn cancelled(&mut self, life: usize, running: RunningId, reason: Undelivered) {
+        let run = self.lives[life].running.get_mut(&running);
+        let is_first = run.is_some_and(|run| run.cancelled.replace(reason).is_none());
+        self.check(is_first, || {
+            format!("life {life}: a request is cancelled that does not run")
+        });
+        let wait = self.random.millis(0, 3000);
+        self.after(wait, Happening::Handle(life, running));
+    }
+
+    fn subscribed(&mut self, life: usize, id: SubscriptionId, app: usize, pattern: &str) {
+        let Some(uid) = uid_of_pattern(pattern) else {
+            return;
+        };
+        let sender = self.sent_of(uid).from;
+        self.check(self.lives[sender].app == app, || {
+            format!("#{uid} comes from another app")
+        });
+        let is_twin = self.lives[life]
+            .subscriptions
+            .values()
+            .any(|held| held.uid == uid);
+        self.check(!is_twin, || {
+            format!("life {life}: the subscription of #{uid} is doubled")
+        });
+        if self.sent_of(uid).reached.is_empty() {
+            self.reach_uid(life, uid);
+        } else {
+            self.stats.count("subscribed again");
+        }
+        self.kins += 1;
+        let held = Subscription {
+            uid,
+            hits: 0,
+            serial: self.kins,
+        };
+        self.lives[life].subscriptions.insert(id, held);
+    }
+
+    fn reported(&mut self, life: usize, report: Report) {
+        match report {
+            Report::App { app, reason, .. } => {
+                let app = self.app_of(&app);
+                self.lives[life].batch.reports.push_back((app, reason));
+            }
+            Report::Message {
+                kind,
+                subject,
+                reason,
+                ..
+            } => {
+                self.stats.count(reason.as_str());
+                match (kind, &subject.body) {
+                    (
+                        MessageReport::SignalError,
+                        Some(Body::Signal {
+                            signal: Signal::Normal(payload),
+                            ..
+                        }),
+                    ) => {
+                        self.reach(life, payload);
+                    }
+                    (MessageReport::ResponseError, Some(Body::Response(response))) => {
+                        if uid_of(&response.payload) != Ok(None) {
+                            self.reach(life, &response.payload);
+                        }
+                    }
+                    (MessageReport::AckWarning, _) if reason == Reason::PendingOverflow => {
+                        self.forget_unacked(life, &subject.envelope.id);
+                    }
+                    (MessageReport::InboundError | MessageReport::MessageError, _) => {
+                        let is_expected = self.plan.has_gateway;
+                        self.check(is_expected, || {
+                            format!("life {life}: {reason} for {subject:?}")
+                        });
+                    }
+                    _ => {}
+                }
+            }
+            Report::PeerError { reason, .. } => {
+                self.stats.count(reason);
+                let is_expected = matches!(reason, "handshake-timeout" | "limit-reached")
+                    || self.plan.has_gateway;
+                self.check(is_expected, || {
+                    format!("life {life} closes a peer: {reason}")
+                });
+            }
+            Report::RegisterWarning { reason, .. } => self.stats.count(reason.as_str()),
+            _ => {}
+        }
+    }
+}

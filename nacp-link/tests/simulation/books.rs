@@ -1,0 +1,271 @@
+//! What must be true of a node's books: after every turn, when all is quiet, and at the end.
+
+use std::collections::BTreeSet;
+
+use nacp_link::{LinkState, NodeSnapshot, Table};
+
+use super::sent::Kind;
+use super::world::World;
+
+/// Records that a node may send by itself beyond the caps of `Wait`, a link.
+const EXCESS: usize = 1024;
+
+impl World {
+    pub(crate) fn check_books(&mut self, life: usize) {
+        if self.failure.is_some() {
+            return;
+        }
+        let held = self
+            .caps_hold(life)
+            .or_else(|| self.sums_hold(life))
+            .or_else(|| self.limits_hold(life));
+        if let Some(broken) = held {
+            self.fail(|| format!("life {life}: {broken}"));
+        }
+    }
+
+    /// What is broken about the caps, if anything is.
+    fn caps_hold(&self, life: usize) -> Option<String> {
+        let (node, knobs) = (&self.lives[life].node, &self.lives[life].knobs);
+        let all = node.snapshot();
+        let exceeds = |table: Table, count: usize, bytes: u64| {
+            table.count > count || (table.bytes > bytes && table.count != 1)
+        };
+        if knobs.waits {
+            let held = all.backlog.count + all.submitted.count + all.ack_pending.count;
+            if held > knobs.queue_count + EXCESS * all.links {
+                return Some(format!("{held} records are held under `Wait`"));
+            }
+        } else if exceeds(all.backlog, knobs.queue_count, knobs.queue_bytes) {
+            return Some(format!("the backlog is over its caps: {:?}", all.backlog));
+        } else if exceeds(all.ack_pending, knobs.queue_count, knobs.queue_bytes) {
+            return Some(format!(
+                "ack-pending is over its caps: {:?}",
+                all.ack_pending
+            ));
+        }
+        for link in node.links() {
+            if link.backlog.count > knobs.link_count || link.ack_pending.count > knobs.link_count {
+                return Some(format!("a link is over its own caps: {link:?}"));
+            }
+            if exceeds(link.submitted, knobs.submit_count, knobs.submit_bytes)
+                || link.submitted.count > knobs.submit_count
+            {
+                return Some(format!("a window is over its size: {link:?}"));
+            }
+        }
+        None
+    }
+
+    /// What is broken about sums and about what the application knows, if anything is.
+    fn sums_hold(&self, life: usize) -> Option<String> {
+        let known = &self.lives[life];
+        let all = known.node.snapshot();
+        let mut sum = NodeSnapshot::default();
+        let mut states = 0;
+        for link in known.node.links() {
+            add(&mut sum.backlog, link.backlog);
+            add(&mut sum.submitted, link.submitted);
+            add(&mut sum.ack_pending, link.ack_pending);
+            sum.blocked += link.blocked;
+            sum.running += link.running;
+            sum.subscriptions += link.subscriptions;
+            sum.streams += link.streams;
+            states += usize::from(known.state(self.app_of(link.app)) == Some(link.state));
+        }
+        if states != all.links || states != known.links.len() {
+            return Some(format!("its links are not as told: {:?}", known.links));
+        }
+        let running = known
+            .running
+            .values()
+            .filter(|run| run.cancelled.is_none())
+            .count();
+        // A node that has ended has forgotten its handlers; the application may still have some.
+        let handlers = if known.has_ended {
+            0
+        } else {
+            known.running.len()
+        };
+        let told = (
+            handlers,
+            known.subscriptions.len(),
+            known.streams.len(),
+            known.peers.len(),
+        );
+        if told != (all.running, all.subscriptions, all.streams, all.peers) {
+            return Some(format!(
+                "running, subscriptions, streams and peers are told to be {told:?}: {all:?}"
+            ));
+        }
+        let is_sum = (sum.backlog, sum.ack_pending, sum.blocked)
+            == (all.backlog, all.ack_pending, all.blocked)
+            && (sum.running, sum.subscriptions, sum.streams)
+                == (running, all.subscriptions, all.streams)
+            && sum.submitted.count >= all.submitted.count
+            && sum.submitted.bytes >= all.submitted.bytes;
+        if !is_sum {
+            return Some(format!("the links sum up to {sum:?}, of {all:?}"));
+        }
+        let calls = known.calls;
+        let own = known.leaving.len() + known.streams.len();
+        (all.calls < calls || all.calls > calls + own)
+            .then(|| format!("{calls} calls wait: {all:?}"))
+    }
+
+    /// What is broken about deadlines, if anything is.
+    fn limits_hold(&self, life: usize) -> Option<String> {
+        let known = &self.lives[life];
+        let all = known.node.snapshot();
+        let online = known
+            .links
+            .values()
+            .filter(|link| link.state == LinkState::Online)
+            .count();
+        let dials = known.waiting_dials;
+        let remotes = if self.plan.has_gateway {
+            self.plan.nodes.len() * all.links
+        } else {
+            0
+        };
+        let most = (all.peers - online.min(all.peers))
+            + online * 5
+            + (all.links - online)
+            + dials
+            + all.calls
+            + remotes
+            + 1;
+        if all.timers > most {
+            return Some(format!(
+                "{} deadlines are armed, and {most} have a cause: {all:?}",
+                all.timers
+            ));
+        }
+        if self.plan.large_percent > 0
+            || known
+                .node
+                .poll_timeout()
+                .is_some_and(|next| next <= self.instant())
+        {
+            return None;
+        }
+        known.peers.values().find_map(|(conn, end)| {
+            let end = &self.conns[*conn].ends[*end];
+            let (id, at) = end.unacked.iter().min_by_key(|(_, at)| **at)?;
+            let is_over = *at + known.knobs.ack_timeout < self.now;
+            let link = known.links.values().find(|link| link.conn == *conn);
+            (is_over && link.is_some_and(|link| link.state == LinkState::Online))
+                .then(|| format!("{id} is not acknowledged since {at:?}, and its link is online"))
+        })
+    }
+
+    /// Everybody is back, and nothing waits any more.
+    pub(crate) fn check_settled(&mut self) {
+        if self.failure.is_some() {
+            return;
+        }
+        for edge in 0..self.edges.len() {
+            let (from, to) = (self.edges[edge].from, self.edges[edge].to);
+            self.check_edge(from, to);
+        }
+        for life in self.live() {
+            let left: Vec<u64> = self.lives[life]
+                .waiting
+                .iter()
+                .copied()
+                .filter(|uid| !self.may_wait_on(*uid))
+                .collect();
+            self.check(left.is_empty(), || {
+                format!("life {life}: nobody settles {left:?} when all is quiet")
+            });
+            let all = self.lives[life].node.snapshot();
+            let tables = [all.backlog, all.submitted, all.ack_pending];
+            let is_empty = tables == [Table::default(); 3] && all.blocked == 0;
+            self.check(is_empty, || {
+                format!("life {life}: something is left when all is quiet: {all:?}")
+            });
+        }
+        if !self.plan.has_gateway {
+            self.check_subscriptions();
+        }
+    }
+
+    /// An answer may get lost on the way through a gateway, and nobody hears of it.
+    fn may_wait_on(&self, uid: u64) -> bool {
+        let sent = self.sent_of(uid);
+        let has_run = matches!(sent.kind, Kind::Ability | Kind::Event) && !sent.reached.is_empty();
+        has_run && self.plan.has_gateway
+    }
+
+    fn check_edge(&mut self, from: usize, to: usize) {
+        let (Some(one), Some(other)) = (self.current[from], self.current[to]) else {
+            return self.fail(|| format!("app {from} or app {to} does not run"));
+        };
+        let there = self.lives[one]
+            .links
+            .get(&to)
+            .map(|link| (link.state, link.life, link.conn));
+        let back = self.lives[other]
+            .links
+            .get(&from)
+            .map(|link| (link.state, link.life, link.conn));
+        let (Some((state, life, conn)), Some((state_back, life_back, conn_back))) = (there, back)
+        else {
+            return self.fail(|| {
+                format!(
+                    "app {from} and app {to} are not linked when all is quiet: {there:?} {back:?}"
+                )
+            });
+        };
+        let agree =
+            state == LinkState::Online && state_back == LinkState::Online && conn == conn_back;
+        self.check(agree && life == other && life_back == one, || {
+            format!("app {from} and app {to} do not agree on their link: {there:?} {back:?}")
+        });
+    }
+
+    /// Who listens where is told alike by both sides.
+    fn check_subscriptions(&mut self) {
+        for life in self.live() {
+            let wanted: BTreeSet<(usize, u64)> = self.lives[life]
+                .streams
+                .values()
+                .map(|stream| (stream.to, stream.uid))
+                .collect();
+            let mut held = BTreeSet::new();
+            for other in self.live() {
+                let app = self.lives[other].app;
+                let of = self.lives[other].subscriptions.values();
+                held.extend(
+                    of.filter(|held| self.sent_of(held.uid).from == life)
+                        .map(|held| (app, held.uid)),
+                );
+            }
+            self.check(wanted == held, || {
+                format!("life {life} listens at {wanted:?}, and {held:?} are held")
+            });
+        }
+    }
+
+    /// Every node has ended, and nothing is left of anything.
+    pub(crate) fn check_ended(&mut self) {
+        if self.failure.is_some() {
+            return;
+        }
+        for life in self.live() {
+            let known = &self.lives[life];
+            let all = known.node.snapshot();
+            let (left, deadline) = (known.waiting.clone(), known.node.poll_timeout());
+            let is_over =
+                known.has_ended && left.is_empty() && deadline.is_none() && known.links.is_empty();
+            self.check(is_over && all == NodeSnapshot::default(), || {
+                format!("life {life}: something is left at the end: {left:?} {deadline:?} {all:?}")
+            });
+        }
+    }
+}
+
+fn add(sum: &mut Table, table: Table) {
+    sum.count += table.count;
+    sum.bytes += table.bytes;
+}

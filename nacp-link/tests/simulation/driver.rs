@@ -1,0 +1,718 @@
+//! What stands between a node and its connections, as any driver would.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use nacp_link::{
+    Close, Connect, Content, DialId, Event, Inbound, Lane, Origin, PeerId, Transmit, Trust, Verdict,
+};
+use nacp_proto::{Body, Decoded, Encoded, Message, MessageType};
+
+use super::sent::{Kind, uid_of};
+use super::trace::hash_of;
+use super::wire::{Conn, End, Flow, Note};
+use super::world::{Happening, Phase, World};
+
+/// Repeats and ghosts draw from so many messages.
+const HEARD: usize = 8;
+
+impl World {
+    /// Does what a node asks for; the end that may have something to write.
+    pub(crate) fn transmit(&mut self, life: usize, transmit: Transmit) -> Option<(usize, usize)> {
+        match transmit {
+            Transmit::Send {
+                peer,
+                lane,
+                content,
+            } => {
+                let at = self.end_of(life, peer)?;
+                self.send(life, at, lane, content);
+                Some(at)
+            }
+            Transmit::Registered { peer, .. } => {
+                let at = self.end_of(life, peer)?;
+                self.end(at).decoder.handle_registered();
+                self.lives[life].binding = Some(at);
+                None
+            }
+            Transmit::Pause { peer } => {
+                let at = self.end_of(life, peer)?;
+                self.end(at).is_paused = true;
+                None
+            }
+            Transmit::Resume { peer } => {
+                let at = self.end_of(life, peer)?;
+                self.end(at).is_paused = false;
+                self.after(Duration::ZERO, Happening::Arrive(at.0, at.1));
+                None
+            }
+            Transmit::Close { peer, how } => {
+                let at = self.end_of(life, peer)?;
+                self.close(life, at, how);
+                Some(at)
+            }
+            other => {
+                self.fail(|| format!("life {life}: an unknown transmit {other:?}"));
+                None
+            }
+        }
+    }
+
+    pub(crate) fn end(&mut self, (conn, end): (usize, usize)) -> &mut End {
+        &mut self.conns[conn].ends[end]
+    }
+
+    fn end_of(&mut self, life: usize, peer: PeerId) -> Option<(usize, usize)> {
+        let at = self.lives[life].peers.get(&peer).copied();
+        self.check(at.is_some(), || {
+            format!("life {life}: something is asked of {peer:?}, which has ended")
+        });
+        at
+    }
+
+    fn send(&mut self, life: usize, at: (usize, usize), lane: Lane, content: Content) {
+        let bytes = match content {
+            Content::Encoded(encoded) => encoded,
+            Content::Message(message) => message.encode(),
+        };
+        let whole = bytes.to_bytes();
+        self.trace.mix_bytes(&whole);
+        self.trace
+            .mix((at.0 * 4 + at.1 * 2 + usize::from(lane == Lane::Bulk)) as u64);
+        self.stats.wire_messages += 1;
+        let decoded = match Message::decode(&whole) {
+            Ok(decoded) => decoded,
+            Err(error) => {
+                return self.fail(|| format!("life {life} sends what is no message: {error}"));
+            }
+        };
+        let note = self.note(life, at, lane, &decoded, &whole);
+        self.trace.log(self.now, || {
+            format!(
+                "life {life} sends on {at:?} {lane:?} {}{}",
+                describe(&decoded),
+                if note.is_lost { " (lost)" } else { "" }
+            )
+        });
+        self.end(at).push(lane, Encoded::from(whole), note);
+    }
+
+    fn note(
+        &mut self,
+        life: usize,
+        at: (usize, usize),
+        lane: Lane,
+        decoded: &Decoded,
+        whole: &Bytes,
+    ) -> Note {
+        let envelope = decoded.envelope();
+        let app = self.lives[life].app;
+        let other = self.conns[at.0].ends[1 - at.1].life;
+        let is_own = self.app_of(envelope.from) == app;
+        let is_direct = self.app_of(envelope.to) == self.lives[other].app;
+        let message_type = decoded.message_type();
+        if is_own && lane == Lane::Bulk {
+            let hash = hash_of(whole);
+            let before = self.wires.insert((life, envelope.id.clone()), hash);
+            self.check(before.is_none_or(|before| before == hash), || {
+                format!("life {life}: a replay of {} has other bytes", envelope.id)
+            });
+        }
+        let is_beat = lane == Lane::Control && message_type == Some(MessageType::Request);
+        let is_ack = message_type == Some(MessageType::Ack);
+        let loses = is_ack && self.conns[at.0].ends[at.1].lose_acks > 0;
+        if loses {
+            self.end(at).lose_acks -= 1;
+        }
+        let is_reliable = message_type.is_some_and(MessageType::is_reliable);
+        Note {
+            id: Some(envelope.id.clone()),
+            uid: if is_own { uid_in(decoded) } else { None },
+            is_watched: is_own && is_direct && is_reliable && (lane == Lane::Bulk || is_beat),
+            is_response: lane == Lane::Bulk && message_type == Some(MessageType::Response),
+            is_lost: loses,
+        }
+    }
+
+    fn close(&mut self, life: usize, at: (usize, usize), how: Close) {
+        self.trace
+            .log(self.now, || format!("life {life} closes {at:?}: {how:?}"));
+        self.lose_reports(at);
+        let keeps = self.random.percent(50);
+        let end = self.end(at);
+        end.is_up = false;
+        if let Some(peer) = end.peer {
+            self.lives[life].peers.remove(&peer);
+        }
+        self.end((at.0, 1 - at.1)).pipe.flow = Flow::Swallow;
+        match how {
+            Close::Flush | Close::Refuse => self.end(at).is_flushing = true,
+            _ => self.abort(at, keeps),
+        }
+        self.maybe_ghost(at);
+    }
+
+    /// A reset leaves an end. What is under way may still come before it.
+    fn abort(&mut self, at: (usize, usize), keeps: bool) {
+        let latency = self.plan.net.latency;
+        let now = self.now;
+        let end = self.end(at);
+        end.discard();
+        let is_open = end.pipe.flow == Flow::Open;
+        let heard = end
+            .pipe
+            .last_arrival()
+            .filter(|_| keeps)
+            .unwrap_or(now)
+            .max(end.pipe.held_until);
+        if !keeps {
+            end.pipe.cut(0);
+        }
+        end.pipe.flow = Flow::Swallow;
+        if is_open {
+            self.schedule(heard + latency, Happening::Down(at.0, 1 - at.1));
+        }
+    }
+
+    /// The process of an end is no more.
+    pub(crate) fn process_died(&mut self, conn: usize, end: usize) {
+        let at = (conn, end);
+        self.lose_reports(at);
+        let known = self.end(at);
+        known.is_up = false;
+        known.is_flushing = false;
+        self.end((conn, 1 - end)).pipe.flow = Flow::Swallow;
+        match self.random.below(10) {
+            0..=6 => {
+                let keeps = self.random.percent(50);
+                self.abort(at, keeps);
+            }
+            7..=8 => {
+                self.end(at).pipe.swallow();
+                let wait = self.random.millis(1000, 30_000);
+                self.after(wait, Happening::Down(conn, 1 - end));
+            }
+            _ => self.end(at).pipe.swallow(),
+        }
+        self.end(at).discard();
+    }
+
+    pub(crate) fn write(&mut self, conn: usize, end: usize) {
+        let now = self.now;
+        let known = &mut self.conns[conn].ends[end];
+        if !known.is_up && !known.is_flushing {
+            return;
+        }
+        let written = known.write(now, &self.plan.net, &mut self.random);
+        for at in written.arrivals {
+            self.schedule(at, Happening::Arrive(conn, 1 - end));
+        }
+        let known = &mut self.conns[conn].ends[end];
+        if let Some((index, uid)) = written.fails
+            && !known.is_failing
+        {
+            known.is_failing = true;
+            if let Some(uid) = uid.and_then(|uid| usize::try_from(uid).ok()) {
+                self.sent[uid].has_failed = true;
+            }
+            self.after(Duration::ZERO, Happening::SendFails(conn, end, index));
+        }
+        self.plan_report((conn, end));
+        let known = &mut self.conns[conn].ends[end];
+        if written.is_done && known.is_flushing && !known.pipe.fin {
+            known.pipe.fin = true;
+            if known.pipe.flow == Flow::Open {
+                let last = known
+                    .pipe
+                    .last_arrival()
+                    .unwrap_or(now)
+                    .max(known.pipe.held_until);
+                let at = last.max(now + self.plan.net.latency);
+                self.schedule(at, Happening::Arrive(conn, 1 - end));
+            }
+        }
+    }
+
+    fn plan_report(&mut self, at: (usize, usize)) {
+        let now = self.now;
+        let end = self.end(at);
+        if !end.is_up || !end.has_unreported() || end.report_at.is_some() {
+            return;
+        }
+        let is_late = now < end.late_until;
+        let wait = if is_late {
+            self.random.millis(100, 12_000)
+        } else {
+            Duration::from_millis(self.random.pick(&[0, 0, 1, 4]))
+        };
+        self.end(at).report_at = Some(now + wait);
+        self.after(wait, Happening::Report(at.0, at.1));
+    }
+
+    pub(crate) fn report_acceptance(&mut self, conn: usize, end: usize) {
+        let at = (conn, end);
+        if self.end(at).report_at.take().is_none() || !self.end(at).is_up {
+            return;
+        }
+        let life = self.end(at).life;
+        self.tell_accepted(at);
+        self.turn(life);
+        self.plan_report(at);
+        self.write(conn, end);
+    }
+
+    fn tell_accepted(&mut self, at: (usize, usize)) {
+        let (now, instant) = (self.now, self.instant());
+        let end = self.end(at);
+        let Some(peer) = end.peer.filter(|_| end.is_up && end.has_unreported()) else {
+            return;
+        };
+        end.reported = end.accepted;
+        for (_, note) in std::mem::take(&mut end.unreported) {
+            if let Some(id) = note.id.filter(|_| note.is_watched) {
+                end.unacked.insert(id, now);
+            }
+        }
+        let (life, accepted) = (end.life, end.accepted);
+        self.lives[life]
+            .node
+            .handle_accepted(instant, peer, accepted);
+    }
+
+    /// Before a deadline or an end, a driver tells what was accepted before it.
+    pub(crate) fn flush_reports(&mut self, life: usize) {
+        let peers: Vec<_> = self.lives[life].peers.values().copied().collect();
+        for at in peers {
+            let now = self.now;
+            if now >= self.end(at).late_until {
+                self.tell_accepted(at);
+            }
+        }
+    }
+
+    /// What was accepted without being told stays untold.
+    fn lose_reports(&mut self, at: (usize, usize)) {
+        for (_, note) in std::mem::take(&mut self.end(at).unreported) {
+            if let Some(uid) = note.uid.and_then(|uid| usize::try_from(uid).ok()) {
+                self.sent[uid].was_unreported = true;
+            }
+        }
+    }
+
+    pub(crate) fn send_fails(&mut self, conn: usize, end: usize, index: u64) {
+        let at = (conn, end);
+        self.end(at).is_failing = false;
+        let Some(peer) = self
+            .end(at)
+            .peer
+            .filter(|_| self.conns[conn].ends[end].is_up)
+        else {
+            return;
+        };
+        let life = self.end(at).life;
+        self.stats.count("send failed");
+        self.lives[life].node.handle_send_failed(peer, index);
+        self.end(at).skip_failed();
+        self.turn(life);
+        self.write(conn, end);
+    }
+
+    pub(crate) fn arrive(&mut self, conn: usize, end: usize) {
+        let (now, other) = (self.now, 1 - end);
+        let [first, second] = &mut self.conns[conn].ends;
+        let (here, there) = if end == 0 {
+            (first, second)
+        } else {
+            (second, first)
+        };
+        if here.peer.is_none() {
+            return;
+        }
+        if !here.is_up {
+            there.pipe.queue.clear();
+            return;
+        }
+        if here.is_paused || now < here.slow_until {
+            return;
+        }
+        let mut read = Vec::new();
+        while there.pipe.due(now) {
+            let Some((_, piece)) = there.pipe.queue.pop_front() else {
+                break;
+            };
+            there.pipe.bytes = there.pipe.bytes.saturating_sub(piece.len());
+            read.push(piece);
+        }
+        let is_over = there.pipe.fin && there.pipe.queue.is_empty();
+        let (life, has_read) = (here.life, !read.is_empty());
+        for piece in read {
+            self.read((conn, end), piece);
+        }
+        self.turn(life);
+        if is_over && self.conns[conn].ends[end].is_up {
+            self.down(conn, end);
+        }
+        if has_read {
+            self.after(Duration::ZERO, Happening::Write(conn, other));
+        }
+    }
+
+    fn read(&mut self, at: (usize, usize), piece: Bytes) {
+        let instant = self.instant();
+        if !self.end(at).is_up {
+            return;
+        }
+        let messages = match self.end(at).decode(piece, instant) {
+            Ok(messages) => messages,
+            Err(fault) => return self.fail(|| fault),
+        };
+        let (life, peer) = (self.end(at).life, self.end(at).peer);
+        let progress = self.end(at).decoder.take_progress();
+        if let Some(peer) = peer.filter(|_| progress > 0) {
+            self.lives[life]
+                .node
+                .handle_progress(instant, peer, progress);
+        }
+        for message in messages {
+            if !self.end(at).is_up {
+                return;
+            }
+            self.hear(at, message);
+            if self.random.percent(50) {
+                self.turn(life);
+            }
+        }
+    }
+
+    fn hear(&mut self, at: (usize, usize), bytes: Bytes) {
+        let decoded = match Message::decode(&bytes) {
+            Ok(decoded) => decoded,
+            Err(error) => return self.fail(|| format!("{at:?}: no message came: {error}")),
+        };
+        let uid = uid_in(&decoded);
+        if uid.is_some_and(|uid| self.poisons.contains(&uid)) {
+            self.stats.count("poison taken");
+            return self.reset(at.0);
+        }
+        self.trace
+            .log(self.now, || format!("{at:?} hears {}", describe(&decoded)));
+        let end = self.end(at);
+        if let Decoded::Message(message) = &decoded {
+            match &message.body {
+                Body::Ack { parent_id } => {
+                    end.unacked.remove(parent_id);
+                }
+                Body::Response(response) => {
+                    end.unacked.remove(&response.parent_id);
+                }
+                _ => {}
+            }
+        }
+        if !matches!(
+            decoded.message_type(),
+            Some(MessageType::Register | MessageType::Notify)
+        ) {
+            end.heard.push_back(bytes.clone());
+        }
+        if end.heard.len() > HEARD {
+            end.heard.pop_front();
+        }
+        self.feed(at, Inbound { bytes, decoded });
+    }
+
+    pub(crate) fn feed(&mut self, at: (usize, usize), inbound: Inbound) {
+        let instant = self.instant();
+        let (life, peer) = (self.end(at).life, self.end(at).peer);
+        if let Some(peer) = peer {
+            self.lives[life].node.handle_message(instant, peer, inbound);
+        }
+    }
+
+    /// Both ends of a connection are cut off at once.
+    pub(crate) fn reset(&mut self, conn: usize) {
+        self.trace
+            .log(self.now, || format!("connection {conn} is reset"));
+        for end in 0..2 {
+            self.conns[conn].ends[end].pipe.cut(0);
+            let wait = self.random.millis(0, 30);
+            self.after(wait, Happening::Down(conn, end));
+        }
+        self.conns[conn].is_broken = true;
+    }
+
+    pub(crate) fn down(&mut self, conn: usize, end: usize) {
+        let at = (conn, end);
+        let Some(peer) = self
+            .end(at)
+            .peer
+            .filter(|_| self.conns[conn].ends[end].is_up)
+        else {
+            return;
+        };
+        let life = self.end(at).life;
+        self.trace
+            .log(self.now, || format!("life {life} hears the end of {at:?}"));
+        let now = self.now;
+        if now >= self.end(at).late_until {
+            self.tell_accepted(at);
+        }
+        self.lose_reports(at);
+        let known = self.end(at);
+        known.is_up = false;
+        known.discard();
+        known.pipe.flow = Flow::Swallow;
+        self.lives[life].peers.remove(&peer);
+        let instant = self.instant();
+        self.lives[life]
+            .node
+            .handle_disconnected(instant, peer, None);
+        self.turn(life);
+        self.maybe_ghost(at);
+        // A half that was flushed goes on; any other hears of it.
+        let wait = self.plan.net.latency;
+        if !self.conns[conn].ends[1 - end].is_flushing
+            && !self.conns[conn].is_broken
+            && self.random.percent(50)
+        {
+            self.after(wait, Happening::Down(conn, 1 - end));
+        }
+    }
+
+    fn maybe_ghost(&mut self, at: (usize, usize)) {
+        if self.random.percent(30) {
+            let wait = self.random.millis(0, 20_000);
+            self.after(wait, Happening::Ghost(at.0, at.1));
+        }
+    }
+
+    /// Whatever still comes of a connection that has ended changes nothing.
+    pub(crate) fn ghost(&mut self, conn: usize, end: usize) {
+        let instant = self.instant();
+        let known = &self.conns[conn].ends[end];
+        let life = known.life;
+        let Some(peer) = known
+            .peer
+            .filter(|_| !known.is_up && self.lives[life].is_alive)
+        else {
+            return;
+        };
+        let heard: Vec<Bytes> = known.heard.iter().cloned().collect();
+        let accepted = known.accepted;
+        self.stats.count("ghost");
+        let node = &mut self.lives[life].node;
+        let before = node.snapshot();
+        for bytes in heard {
+            if let Ok(decoded) = Message::decode(&bytes) {
+                node.handle_message(instant, peer, Inbound { bytes, decoded });
+            }
+        }
+        node.handle_progress(instant, peer, 100_000);
+        node.handle_send_failed(peer, accepted.bulk);
+        node.handle_accepted(
+            instant,
+            peer,
+            nacp_link::Accepted {
+                control: u64::MAX,
+                bulk: u64::MAX,
+            },
+        );
+        node.handle_authorized(instant, peer, Verdict::AdmitProven);
+        node.handle_disconnected(instant, peer, None);
+        let after = node.snapshot();
+        let transmit = node.poll_transmit();
+        let event = std::iter::from_fn(|| node.poll_event())
+            .find(|event| !matches!(event, Event::Report(_)));
+        self.check(before == after && transmit.is_none() && event.is_none(), || {
+            format!("life {life}: inputs of {peer:?}, which has ended, did something: {transmit:?} {event:?} {before:?} {after:?}")
+        });
+    }
+
+    pub(crate) fn redial_after(&mut self, edge: usize, wait: Duration) {
+        if !self.edges[edge].is_due {
+            self.edges[edge].is_due = true;
+            self.after(wait, Happening::Redial(edge));
+        }
+    }
+
+    pub(crate) fn redial(&mut self, at: usize) {
+        let edge = &mut self.edges[at];
+        edge.is_due = false;
+        let (from, to) = (edge.from, edge.to);
+        let Some(life) = self.current[from] else {
+            return;
+        };
+        let edge = &self.edges[at];
+        if edge.is_dialling || edge.is_suspended || self.phase == Phase::Ending {
+            return;
+        }
+        if self.lives[life].is_ending
+            || self.lives[life].is_online(to)
+            || self.lives[life].leaving.contains(&to)
+        {
+            return;
+        }
+        self.edges[at].is_dialling = true;
+        let names = self.random.percent(95);
+        self.connect(life, to, names);
+    }
+
+    pub(crate) fn connect(&mut self, life: usize, to: usize, names: bool) {
+        let token = self.call(life, to, Kind::Connect, None, false);
+        let target = names.then(|| self.plan.nodes[to].app.clone());
+        let connect = self.lives[life].node.connect(target, None, Some(token));
+        if let Connect::Dial(dial) = connect {
+            self.attempt(life, to, dial);
+        }
+        self.turn(life);
+    }
+
+    fn attempt(&mut self, life: usize, to: usize, dial: DialId) {
+        let latency = self.plan.net.latency;
+        let from = self.lives[life].app;
+        let is_parted = self.partitions.contains(&(from.min(to), from.max(to)));
+        let Some(target) = self.current[to].filter(|target| !is_parted && *target != life) else {
+            let wait = latency + self.random.millis(0, 500);
+            return self.after(wait, Happening::DialFailed(life, dial));
+        };
+        let is_proven = self.plan.net.is_proven;
+        let conn = self.conns.len();
+        self.conns.push(Conn {
+            ends: [End::new(life, is_proven), End::new(target, is_proven)],
+            dial,
+            dialler_kept: None,
+            bound: None,
+            is_broken: false,
+        });
+        for end in 0..2 {
+            let wait = latency + self.random.millis(0, 10);
+            self.after(wait, Happening::Up(conn, end));
+        }
+    }
+
+    pub(crate) fn dial_failed(&mut self, life: usize, dial: DialId) {
+        if self.lives[life].is_alive {
+            let instant = self.instant();
+            self.lives[life].node.handle_dial_failed(instant, dial);
+            self.turn(life);
+        }
+    }
+
+    pub(crate) fn connected(&mut self, conn: usize, end: usize) {
+        let instant = self.instant();
+        let (life, other) = (
+            self.conns[conn].ends[end].life,
+            self.conns[conn].ends[1 - end].life,
+        );
+        if !self.lives[life].is_alive {
+            return self.after(Duration::ZERO, Happening::Down(conn, 1 - end));
+        }
+        if end == 0 {
+            let app = self.lives[other].app;
+            let kept = self.lives[life]
+                .links
+                .get(&app)
+                .map(|link| (link.life, link.kin));
+            self.conns[conn].dialler_kept = kept;
+        }
+        let known = &self.conns[conn].ends[end];
+        let trust = if known.is_proven {
+            Trust::Proven
+        } else {
+            Trust::Unproven
+        };
+        let origin = if end == 0 {
+            Origin::Dialled(self.conns[conn].dial)
+        } else {
+            Origin::Accepted
+        };
+        let peer = self.lives[life]
+            .node
+            .handle_connected(instant, origin, trust);
+        self.trace.log(self.now, || {
+            format!(
+                "life {life} is connected by {:?} to life {other}",
+                (conn, end)
+            )
+        });
+        self.lives[life].peers.insert(peer, (conn, end));
+        let known = self.end((conn, end));
+        known.peer = Some(peer);
+        known.is_up = true;
+        self.turn(life);
+        if self.conns[conn].is_broken {
+            return self.down(conn, end);
+        }
+        self.after(Duration::ZERO, Happening::Arrive(conn, end));
+    }
+
+    pub(crate) fn decide(&mut self, life: usize, peer: PeerId, verdict: Verdict) {
+        if !self.lives[life].is_alive {
+            return;
+        }
+        if let Some(at) = self.lives[life].peers.get(&peer).copied() {
+            match verdict {
+                Verdict::Admit => self.end(at).is_proven = false,
+                Verdict::AdmitProven => self.end(at).is_proven = true,
+                _ => {}
+            }
+        }
+        let instant = self.instant();
+        self.lives[life]
+            .node
+            .handle_authorized(instant, peer, verdict);
+        self.turn(life);
+    }
+}
+
+/// The uid that a message carries.
+pub(crate) fn uid_in(decoded: &Decoded) -> Option<u64> {
+    let Decoded::Message(message) = decoded else {
+        return None;
+    };
+    let payload = match &message.body {
+        Body::Request { payload, .. } | Body::Notify { payload, .. } => payload,
+        Body::Response(response) => &response.payload,
+        Body::Signal {
+            signal: nacp_proto::Signal::Normal(payload),
+            ..
+        } => payload,
+        Body::Subscribe { target_sub_name } => return super::sent::uid_of_pattern(target_sub_name),
+        _ => return None,
+    };
+    uid_of(payload).ok().flatten()
+}
+
+fn describe(decoded: &Decoded) -> String {
+    let envelope = decoded.envelope();
+    let parent = match decoded {
+        Decoded::Message(message) => match &message.body {
+            Body::Ack { parent_id }
+            | Body::Signal { parent_id, .. }
+            | Body::Notify { parent_id, .. } => Some(parent_id),
+            Body::Response(response) => Some(&response.parent_id),
+            Body::Unsubscribe { target_sub_id } => Some(target_sub_id),
+            _ => None,
+        },
+        _ => None,
+    };
+    format!(
+        "{} {} of {} to {}{}{}",
+        decoded
+            .message_type()
+            .map_or("unknown", MessageType::as_str),
+        short(envelope.id),
+        envelope.from,
+        envelope.to,
+        parent
+            .map(|id| format!(" for {}", short(id)))
+            .unwrap_or_default(),
+        uid_in(decoded)
+            .map(|uid| format!(" #{uid}"))
+            .unwrap_or_default(),
+    )
+}
+
+fn short(id: &nacp_proto::MessageId) -> String {
+    id.sequence()
+        .map_or_else(|| id.to_string(), |number| format!("({number})"))
+}
