@@ -8,7 +8,11 @@
 mod support;
 
 mod crossing;
+mod heartbeat;
 mod online_offline;
+mod poison;
 mod register_accepting;
 mod register_dialling;
+mod replay;
 mod takeover;
+mod timers;
