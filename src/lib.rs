@@ -1,4 +1,4 @@
-//! NACP: long-running calls between apps that survive broken connections.
+#![doc = include_str!("../README.md")]
 #![warn(missing_docs)]
 
 mod address;
