@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use nacp_proto::{
     AppId, Body, Decoded, Message, MessageId, Outcome, Payload, Register, Registered, Response,
+    Session,
 };
 use serde::Serialize;
 use smol_str::SmolStr;
@@ -278,17 +279,19 @@ impl Node {
     /// Binds the app, answers its register, and sends what waits for it.
     pub(crate) fn accept(&mut self, now: Instant, peer: PeerId, mut applicant: Applicant) {
         let resumed = self.can_resume(&applicant);
+        let before = self.session_held(&applicant).filter(|_| resumed);
         let session = applicant
             .register
             .info
             .instance
-            .map(|_| nacp_proto::Session(self.fresh_secret()));
+            .map(|_| Session(self.fresh_secret()));
         let binding = Binding {
             peer,
             app: applicant.app.clone(),
             info: applicant.register.info.clone(),
             session,
             resumed,
+            before,
             proven: applicant.proven,
             dialled: false,
         };
@@ -335,12 +338,25 @@ impl Node {
         if self.config.letter.resume_any_instance {
             return true;
         }
-        let Register { info, holds, .. } = &applicant.register;
+        let info = &applicant.register.info;
         match (link.is_native(), info.instance.is_some()) {
-            (true, true) => holds.iter().any(|session| link.session.answers_to(session)),
+            (true, true) => self.session_held(applicant).is_some(),
             (false, false) => !applicant.anew,
             (true, false) | (false, true) => false,
         }
+    }
+
+    /// The session of our link that an applicant holds.
+    pub(crate) fn session_held(&self, applicant: &Applicant) -> Option<Session> {
+        let link = self
+            .by_app
+            .get(&applicant.app)
+            .and_then(|id| self.links.get(*id))?;
+        let held = &applicant.register.holds;
+        link.session
+            .list()
+            .into_iter()
+            .find(|session| held.contains(session))
     }
 
     /// A register on a peer that is bound to its app already: only the declarations change.

@@ -268,6 +268,7 @@ impl Node {
             info,
             session,
             resumed,
+            before: None,
             proven,
             dialled: true,
         });

@@ -89,10 +89,6 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    pub(crate) fn answers_to(&self, session: &Session) -> bool {
-        [self.current, self.resumed].contains(&Some(*session))
-    }
-
     pub(crate) fn list(&self) -> Vec<Session> {
         [self.current, self.resumed].into_iter().flatten().collect()
     }

@@ -26,6 +26,8 @@ pub(crate) struct Binding {
     pub(crate) info: PeerInfo,
     pub(crate) session: Option<Session>,
     pub(crate) resumed: bool,
+    /// At the acceptor: the session that goes on, answered to until our answer is ACKed.
+    pub(crate) before: Option<Session>,
     pub(crate) proven: bool,
     pub(crate) dialled: bool,
 }
@@ -51,6 +53,7 @@ impl Node {
             info,
             session,
             resumed,
+            before,
             proven,
             dialled,
         } = binding;
@@ -80,7 +83,6 @@ impl Node {
             bound.grace_over = false;
             bound.place = Place::Online(peer);
             bound.dialled = dialled;
-            let before = bound.session.current.filter(|_| resumed && !dialled);
             bound.session = Sessions {
                 current: session,
                 resumed: before,

@@ -22,19 +22,14 @@ impl Node {
         bound: (LinkId, PeerId),
     ) {
         let (id, old) = bound;
-        let Some(link) = self.links.get_mut(id) else {
-            return;
-        };
-        if applicant
-            .register
-            .holds
-            .iter()
-            .any(|session| link.session.answers_to(session))
-        {
+        if self.session_held(&applicant).is_some() {
             self.refuse_contender(now, id);
             self.lose_peer(now, old, Cause::TakenOver, Close::Abort);
             return self.accept(now, peer, applicant);
         }
+        let Some(link) = self.links.get_mut(id) else {
+            return;
+        };
         if self.config.takeover_probe.is_zero() || link.contender.is_some() {
             return self.refuse_applicant(now, peer, &applicant, APP_ID_IN_USE, Payload::empty());
         }
