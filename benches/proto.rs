@@ -1,10 +1,14 @@
 //! Benches of `nacp-proto`: `cargo bench -p nacp-proto`.
 
 use std::hint::black_box;
+use std::time::Instant;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use nacp_proto::{AppId, Body, Message, MessageId, Payload, RequestKind};
+use nacp_proto::{
+    AppId, Body, ChunkSize, Chunker, FrameDecoder, Message, MessageId, MsgId, Payload,
+    ReassemblyLimits, RequestKind,
+};
 use serde::{Deserialize, Serialize};
 
 const SIZES: [usize; 3] = [64, 4 << 10, 1 << 20];
@@ -155,5 +159,85 @@ fn payload(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, encode, decode, payload);
+/// A message as frames of the native chunk size, as it comes over a stream.
+fn framed(message: &Bytes) -> Bytes {
+    let mut stream = BytesMut::new();
+    let chunker = Chunker::new(message.clone().into(), MsgId([7; 16])).expect("not too large");
+    for frame in chunker.frames(ChunkSize::NATIVE) {
+        stream.put_slice(&frame.header.to_bytes());
+        stream.put_slice(&frame.body.to_bytes());
+    }
+    stream.freeze()
+}
+
+/// Puts a stream through a decoder, read by read, and counts the messages.
+fn join_frames(decoder: &mut FrameDecoder, now: Instant, mut stream: &[u8]) -> usize {
+    let mut messages = 0;
+    while !stream.is_empty() {
+        let mut room = decoder.read_buf();
+        let (read, rest) = stream.split_at(stream.len().min(room.remaining_mut()));
+        room.put_slice(read);
+        stream = rest;
+        while let Some(message) = decoder.poll_message(now).expect("good frames") {
+            black_box(message);
+            messages += 1;
+        }
+    }
+    messages
+}
+
+/// The floor: the same copy into a read buffer, cut at lengths that are known.
+fn join_known(buf: &mut BytesMut, message_len: usize, mut stream: &[u8]) -> usize {
+    let mut messages = 0;
+    while !stream.is_empty() {
+        buf.reserve(64 << 10);
+        let (read, rest) = stream.split_at(stream.len().min(64 << 10));
+        buf.put_slice(read);
+        stream = rest;
+        while buf.len() >= message_len {
+            black_box(buf.split_to(message_len).freeze());
+            messages += 1;
+        }
+    }
+    messages
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "std has no other way to make an instant"
+)]
+fn frames(c: &mut Criterion) {
+    let now = Instant::now();
+    let mut group = c.benchmark_group("proto/frames");
+    for size in SIZES {
+        let message = request(size).encode().to_bytes();
+        group.throughput(Throughput::Bytes(message.len() as u64));
+        group.bench_with_input(BenchmarkId::new("cut", size), &message, |b, message| {
+            b.iter(|| {
+                let chunker = Chunker::new(message.clone().into(), MsgId([7; 16]));
+                let frames = chunker.expect("not too large").frames(ChunkSize::NATIVE);
+                frames.for_each(|frame| {
+                    black_box((frame.header.to_bytes(), frame.body));
+                });
+            });
+        });
+        let one = framed(&message);
+        let count = ((64 << 10) / one.len()).max(1);
+        let stream = one.repeat(count);
+        group.throughput(Throughput::Bytes(stream.len() as u64));
+        let mut decoder = FrameDecoder::new(ReassemblyLimits::default());
+        decoder.handle_registered();
+        let name = |what| BenchmarkId::new(what, format!("{size}x{count}"));
+        group.bench_with_input(name("join"), &stream, |b, stream| {
+            b.iter(|| join_frames(&mut decoder, now, black_box(stream)));
+        });
+        let mut buf = BytesMut::new();
+        group.bench_with_input(name("join/known_lengths"), &stream, |b, stream| {
+            b.iter(|| join_known(&mut buf, one.len(), black_box(stream)));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, encode, decode, payload, frames);
 criterion_main!(benches);
