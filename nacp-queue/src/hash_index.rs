@@ -64,14 +64,14 @@ impl HashIndex {
     /// Forgets everything and keeps memory for `capacity` entries.
     pub(crate) fn reset(&mut self, capacity: usize) {
         self.table = HashTable::with_capacity(capacity.saturating_mul(2));
-        self.capacity = capacity;
+        self.capacity = self.table.capacity() / 2;
     }
 
     #[cold]
     fn grow(&mut self, hash_of: impl Fn(u32) -> u32) {
-        self.capacity = (self.capacity * 2).max(4);
-        let more = self.capacity * 2 - self.table.len();
+        let more = self.table.len() + 2;
         self.table.reserve(more, |&at| spread(hash_of(at)));
+        self.capacity = self.table.capacity() / 2;
     }
 }
 

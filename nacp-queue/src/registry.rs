@@ -128,7 +128,6 @@ impl<K: Hash + Eq + Clone, V: Default> Registry<K, V> {
         let old = std::mem::replace(&mut self.entries, Vec::with_capacity(self.len));
         let mut moved = vec![NONE; old.len()];
         self.free = NONE;
-        self.recent = NONE;
         self.index.reset(self.len);
         for (from, entry) in old
             .into_iter()

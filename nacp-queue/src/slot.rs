@@ -97,3 +97,22 @@ pub(crate) fn last<R, N>(slots: &[Slot<R, N>], [a, b]: [u32; 2]) -> u32 {
         b
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::Slot;
+
+    fn books<R, N>() -> usize {
+        size_of::<Slot<R, N>>() - size_of::<R>()
+    }
+
+    #[test]
+    fn the_books_of_a_record_take_at_most_64_bytes() {
+        assert_eq!(books::<Box<[u8]>, ()>(), 40);
+        assert_eq!(books::<[u64; 4], ()>(), 48, "no niche for a vacant slot");
+        assert_eq!(books::<Box<[u8]>, Option<Instant>>(), 56);
+        assert_eq!(books::<[u64; 4], Option<Instant>>(), 64);
+    }
+}

@@ -436,6 +436,21 @@ fn evictions_that_are_leaked_happen_at_the_next_insertion() {
 }
 
 #[test]
+fn evictions_that_were_leaked_for_a_destination_that_is_gone_do_no_harm() {
+    let mut backlog = backlog(100);
+    push(&mut backlog, signal(1));
+    push(&mut backlog, signal(2));
+    std::mem::forget(backlog.set_destination_caps(&B, Some(caps(1, u64::MAX))));
+    assert_eq!(backlog.drain(&B).count(), 2);
+    std::mem::forget(backlog.set_destination_caps(&B, None));
+    backlog.shrink_to_fit();
+
+    assert_eq!(push(&mut backlog, signal(3).to(C)), Some(vec![]));
+    assert_eq!(push(&mut backlog, signal(4)), Some(vec![]));
+    assert_eq!(all_keys(&backlog), [3, 4]);
+}
+
+#[test]
 fn room_is_the_lesser_of_both_caps() {
     let mut backlog = Backlog::new(caps(10, 1_000));
     let _ = backlog.set_destination_caps(&B, Some(caps(3, u64::MAX)));
