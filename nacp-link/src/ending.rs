@@ -118,8 +118,8 @@ impl Node {
                 timer: None,
                 items: None,
             });
-            // Without room for it the limit ends the link.
-            let _ = self.admit(now, record, Urgency::Forced);
+            // It takes its turn behind blocked sends; without room for it the limit ends the link.
+            let _ = self.admit(now, record, Urgency::Waits);
         }
     }
 
