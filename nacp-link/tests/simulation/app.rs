@@ -70,6 +70,7 @@ impl World {
             is_large: false,
             has_failed: false,
             was_unreported: false,
+            has_overflowed: false,
             settled: None,
             reached: Vec::new(),
             disconnects_before: known.disconnects.get(&to).copied().unwrap_or(0),
@@ -575,7 +576,7 @@ impl World {
                         }
                     }
                     (MessageReport::AckWarning, _) if reason == Reason::PendingOverflow => {
-                        self.forget_unacked(life, &subject.envelope.id);
+                        self.overflowed(life, &subject.envelope.id);
                     }
                     (MessageReport::InboundError | MessageReport::MessageError, _) => {
                         let is_expected = self.plan.has_gateway;

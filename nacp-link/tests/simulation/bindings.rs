@@ -93,7 +93,6 @@ impl World {
                 life: other,
                 conn,
                 kin,
-                is_gateway: change.is_gateway,
             },
         );
     }

@@ -81,14 +81,8 @@ impl World {
             .values()
             .filter(|run| run.cancelled.is_none())
             .count();
-        // A node that has ended has forgotten its handlers; the application may still have some.
-        let handlers = if known.has_ended {
-            0
-        } else {
-            known.running.len()
-        };
         let told = (
-            handlers,
+            running,
             known.subscriptions.len(),
             known.streams.len(),
             known.peers.len(),
@@ -108,7 +102,7 @@ impl World {
             return Some(format!("the links sum up to {sum:?}, of {all:?}"));
         }
         let calls = known.calls;
-        let own = known.leaving.len() + known.streams.len();
+        let own = known.leaving.len() + known.streams.len() + known.half_subscribed;
         (all.calls < calls || all.calls > calls + own)
             .then(|| format!("{calls} calls wait: {all:?}"))
     }
@@ -190,11 +184,12 @@ impl World {
         }
     }
 
-    /// An answer may get lost on the way through a gateway, and nobody hears of it.
+    /// An answer may get lost on the way through a gateway, and nobody hears of it; a request that
+    /// was evicted from ack-pending is not sent again.
     fn may_wait_on(&self, uid: u64) -> bool {
         let sent = self.sent_of(uid);
         let has_run = matches!(sent.kind, Kind::Ability | Kind::Event) && !sent.reached.is_empty();
-        has_run && self.plan.has_gateway
+        (has_run && self.plan.has_gateway) || sent.has_overflowed
     }
 
     fn check_edge(&mut self, from: usize, to: usize) {

@@ -25,29 +25,29 @@ impl World {
                 lane,
                 content,
             } => {
-                let at = self.end_of(life, peer)?;
+                let at = self.end_of(life, peer, "message")?;
                 self.send(life, at, lane, content);
                 Some(at)
             }
             Transmit::Registered { peer, .. } => {
-                let at = self.end_of(life, peer)?;
+                let at = self.end_of(life, peer, "registered")?;
                 self.end(at).decoder.handle_registered();
                 self.lives[life].binding = Some(at);
                 None
             }
             Transmit::Pause { peer } => {
-                let at = self.end_of(life, peer)?;
+                let at = self.end_of(life, peer, "pause")?;
                 self.end(at).is_paused = true;
                 None
             }
             Transmit::Resume { peer } => {
-                let at = self.end_of(life, peer)?;
+                let at = self.end_of(life, peer, "resume")?;
                 self.end(at).is_paused = false;
                 self.after(Duration::ZERO, Happening::Arrive(at.0, at.1));
                 None
             }
             Transmit::Close { peer, how } => {
-                let at = self.end_of(life, peer)?;
+                let at = self.end_of(life, peer, "close")?;
                 self.close(life, at, how);
                 Some(at)
             }
@@ -62,10 +62,10 @@ impl World {
         &mut self.conns[conn].ends[end]
     }
 
-    fn end_of(&mut self, life: usize, peer: PeerId) -> Option<(usize, usize)> {
+    fn end_of(&mut self, life: usize, peer: PeerId, what: &str) -> Option<(usize, usize)> {
         let at = self.lives[life].peers.get(&peer).copied();
         self.check(at.is_some(), || {
-            format!("life {life}: something is asked of {peer:?}, which has ended")
+            format!("life {life}: {what} is asked of {peer:?}, which has ended")
         });
         at
     }
@@ -561,12 +561,12 @@ impl World {
         let target = names.then(|| self.plan.nodes[to].app.clone());
         let connect = self.lives[life].node.connect(target, None, Some(token));
         if let Connect::Dial(dial) = connect {
-            self.attempt(life, to, dial);
+            self.attempt(life, to, dial, names);
         }
         self.turn(life);
     }
 
-    fn attempt(&mut self, life: usize, to: usize, dial: DialId) {
+    fn attempt(&mut self, life: usize, to: usize, dial: DialId, is_named: bool) {
         let latency = self.plan.net.latency;
         let from = self.lives[life].app;
         let is_parted = self.partitions.contains(&(from.min(to), from.max(to)));
@@ -579,6 +579,7 @@ impl World {
         self.conns.push(Conn {
             ends: [End::new(life, is_proven), End::new(target, is_proven)],
             dial,
+            is_named,
             dialler_kept: None,
             bound: None,
             is_broken: false,
@@ -612,7 +613,7 @@ impl World {
                 .links
                 .get(&app)
                 .map(|link| (link.life, link.kin));
-            self.conns[conn].dialler_kept = kept;
+            self.conns[conn].dialler_kept = kept.filter(|_| self.conns[conn].is_named);
         }
         let known = &self.conns[conn].ends[end];
         let trust = if known.is_proven {

@@ -34,6 +34,8 @@ pub(crate) struct Life {
     /// Of them, those with a response waiter, and attempts to connect.
     pub(crate) calls: usize,
     pub(crate) waiting_dials: usize,
+    /// Subscribes that ended without an answer: one that comes late is answered by an unsubscribe.
+    pub(crate) half_subscribed: usize,
     pub(crate) running: BTreeMap<RunningId, Run>,
     pub(crate) subscriptions: BTreeMap<SubscriptionId, Subscription>,
     pub(crate) streams: BTreeMap<StreamId, Stream>,
@@ -55,7 +57,6 @@ pub(crate) struct LinkModel {
     pub(crate) conn: usize,
     /// Binds that resume each other are of one kin.
     pub(crate) kin: u64,
-    pub(crate) is_gateway: bool,
 }
 
 /// A request that a handler of ours runs.
@@ -132,6 +133,7 @@ impl Life {
             waiting: BTreeSet::new(),
             calls: 0,
             waiting_dials: 0,
+            half_subscribed: 0,
             running: BTreeMap::new(),
             subscriptions: BTreeMap::new(),
             streams: BTreeMap::new(),
@@ -148,9 +150,5 @@ impl Life {
 
     pub(crate) fn is_online(&self, app: usize) -> bool {
         self.state(app) == Some(LinkState::Online)
-    }
-
-    pub(crate) fn has_gateway(&self) -> bool {
-        self.links.values().any(|link| link.is_gateway)
     }
 }

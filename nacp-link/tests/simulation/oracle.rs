@@ -4,7 +4,7 @@ use nacp_link::{Answered, Settlement, StreamEnd, StreamId, Token, Undelivered};
 use nacp_proto::{MessageId, Outcome, Payload};
 
 use super::sent::{Kind, Sent, uid_of};
-use super::world::{Phase, World};
+use super::world::World;
 
 impl World {
     pub(crate) fn sent_of(&self, uid: u64) -> &Sent {
@@ -155,6 +155,7 @@ impl World {
             }
             (_, Settlement::Undelivered(reason)) => {
                 self.stats.count(reason.as_str());
+                self.lives[life].half_subscribed += usize::from(kind == Kind::Subscribe);
                 self.lives[life].batch.excuses.push((uid, reason));
             }
             (_, other) => self.fail(|| format!("#{uid} {kind:?} settles {other:?}")),
@@ -433,15 +434,19 @@ impl World {
         }
     }
 
-    pub(crate) fn forget_unacked(&mut self, life: usize, id: &MessageId) {
+    /// A message is evicted from ack-pending. What waits for its answer stays.
+    pub(crate) fn overflowed(&mut self, life: usize, id: &MessageId) {
+        let asked = self.lives[life]
+            .requests
+            .iter()
+            .find(|(_, asked)| asked.id == *id);
+        if let Some(uid) = asked.map(|(uid, _)| *uid) {
+            self.sent[index(uid)].has_overflowed = true;
+        }
         let peers: Vec<_> = self.lives[life].peers.values().copied().collect();
         for at in peers {
             self.end(at).unacked.remove(id);
         }
-    }
-
-    pub(crate) fn is_busy(&self) -> bool {
-        self.phase == Phase::Busy
     }
 }
 

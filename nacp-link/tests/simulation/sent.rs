@@ -51,6 +51,8 @@ pub(crate) struct Sent {
     pub(crate) has_failed: bool,
     /// Its acceptance was not told before the connection ended.
     pub(crate) was_unreported: bool,
+    /// Evicted from ack-pending: nobody replays it any more.
+    pub(crate) has_overflowed: bool,
     pub(crate) settled: Option<Settlement>,
     /// The lives that it has reached.
     pub(crate) reached: Vec<usize>,

@@ -95,6 +95,8 @@ pub(crate) struct Conn {
     /// The dialling end first.
     pub(crate) ends: [End; 2],
     pub(crate) dial: DialId,
+    /// Its register names an app; one to whoever answers tells no sessions.
+    pub(crate) is_named: bool,
     /// What the dialler remembered of whom when its register went out.
     pub(crate) dialler_kept: Option<(usize, u64)>,
     /// The kinship of the binds that this one belongs to, and whether the acceptor resumed.

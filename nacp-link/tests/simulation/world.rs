@@ -294,10 +294,6 @@ impl World {
         }
     }
 
-    pub(crate) fn name(&self, app: usize) -> &str {
-        self.plan.nodes[app].app.as_str()
-    }
-
     pub(crate) fn app_of(&self, name: &nacp_proto::AppId) -> usize {
         let found = self.plan.nodes.iter().position(|node| node.app == *name);
         found.unwrap_or(usize::MAX)
