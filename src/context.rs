@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use nacp_link::{Answer, Undelivered};
+use nacp_link::Undelivered;
 use nacp_proto::{AppId, MessageId, Payload, Signal};
 use serde::Serialize;
 use thiserror::Error;
@@ -106,7 +106,7 @@ macro_rules! common {
                 }
                 self.core
                     .sending(|core, token| {
-                        core.respond(&self.run, Answer::ok(payload), Some(token));
+                        core.respond(&self.run, Ok(payload), Some(token));
                     })
                     .await
             }

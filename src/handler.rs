@@ -80,6 +80,15 @@ impl HandlerError {
             Kind::Custom { why, payload } => Answer::not_ok(why, payload),
         }
     }
+
+    /// The `whyNotOk` that the caller sees.
+    pub(crate) fn why(&self) -> &str {
+        match &self.kind {
+            Kind::Failed(_) => "processor-failed",
+            Kind::Rejected(_) => "processor-rejected",
+            Kind::Custom { why, .. } => why,
+        }
+    }
 }
 
 impl<E: std::error::Error> From<E> for HandlerError {

@@ -2,10 +2,11 @@ use std::collections::VecDeque;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use nacp_link::{Answer, Requested, RunningId, Undelivered};
-use nacp_proto::{AppId, MessageId, RequestKind, Signal};
+use nacp_link::{Requested, RunningId, Undelivered};
+use nacp_proto::{AppId, MessageId, Payload, RequestKind, Signal};
 use tokio::sync::Notify;
 
+use crate::HandlerError;
 use crate::driver::Core;
 
 /// One request that a handler runs, shared by its context and the driver.
@@ -133,7 +134,7 @@ pub(crate) struct RunGuard {
 }
 
 impl RunGuard {
-    pub(crate) fn answer(self, answer: Answer) {
+    pub(crate) fn answer(self, answer: Result<Payload, HandlerError>) {
         if self.run.take_answer() {
             self.core.respond(&self.run, answer, None);
         }
@@ -143,8 +144,8 @@ impl RunGuard {
 impl Drop for RunGuard {
     fn drop(&mut self) {
         if self.run.take_answer() {
-            let answer = Answer::failed("the handler was dropped before it had answered");
-            self.core.respond(&self.run, answer, None);
+            let dropped = HandlerError::failed("the handler was dropped before it had answered");
+            self.core.respond(&self.run, Err(dropped), None);
         }
     }
 }

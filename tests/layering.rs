@@ -9,24 +9,43 @@ const ARROWS: [(&str, &[&str]); 7] = [
     ("nacp-bus", &[]),
     ("nacp-link", &["nacp-proto", "nacp-queue"]),
     ("nacp-transport-tcp", &["nacp-proto"]),
-    ("nacp", &["nacp-bus", "nacp-link", "nacp-proto", "nacp-transport-tcp"]),
+    (
+        "nacp",
+        &["nacp-bus", "nacp-link", "nacp-proto", "nacp-transport-tcp"],
+    ),
     ("nacp-cli", &["nacp"]),
 ];
 
 #[test]
 fn dependencies_between_the_crates_point_down_only() {
     let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])
+        .args([
+            "metadata",
+            "--no-deps",
+            "--format-version",
+            "1",
+            "--offline",
+        ])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let packages = metadata["packages"].as_array().unwrap();
 
     let known: BTreeSet<&str> = ARROWS.iter().map(|(name, _)| *name).collect();
-    let found: BTreeSet<&str> = packages.iter().map(|p| p["name"].as_str().unwrap()).collect();
-    assert_eq!(found, known, "every member of the workspace has its arrows listed here");
+    let found: BTreeSet<&str> = packages
+        .iter()
+        .map(|p| p["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        found, known,
+        "every member of the workspace has its arrows listed here"
+    );
 
     for package in packages {
         let name = package["name"].as_str().unwrap();

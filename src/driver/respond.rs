@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use nacp_link::{Answer, Requested, Token};
-use nacp_proto::{Payload, RequestKind};
+use nacp_proto::{Payload, RequestKind, ciborium};
+use serde::Serialize;
 use smol_str::SmolStr;
 
 use super::Core;
@@ -13,6 +14,9 @@ use crate::{AbilityContext, AbilityHandler, EventContext, EventHandler, HandlerE
 
 /// The ability that every node has beside `NApp.heartbeat`, which the node itself answers.
 const INTRODUCE: &str = "NApp.introduce";
+
+/// A node without events has nobody to ask for one.
+const NO_PROCESSOR: &str = "no-processor";
 
 /// A request with its handler.
 enum Job {
@@ -34,11 +38,7 @@ impl Core {
         };
         self.runtime.spawn(async move {
             let handled = AssertUnwindSafe(handle(job, core, run, payload)).catch_unwind();
-            guard.answer(match handled.await {
-                Ok(Ok(payload)) => Answer::ok(payload),
-                Ok(Err(error)) => error.into_answer(),
-                Err(panic) => panicked(&*panic),
-            });
+            guard.answer(handled.await.unwrap_or_else(|panic| Err(panicked(&*panic))));
         });
     }
 
@@ -47,8 +47,7 @@ impl Core {
         let name = requested.target.as_deref().unwrap_or_default();
         let (job, has_any) = match requested.kind {
             RequestKind::Ability if name == INTRODUCE => {
-                let answer = Answer::ok(self.parts.introduction.clone());
-                self.respond(run, answer, None);
+                self.respond(run, Ok(self.parts.introduction.clone()), None);
                 return None;
             }
             // Every node has the built-in abilities.
@@ -66,23 +65,52 @@ impl Core {
         };
         if job.is_none() {
             let kind = requested.kind;
-            let answer = if has_any {
-                Answer::failed(&format!("no {kind} handler registered for '{name}'"))
+            let error = if has_any {
+                HandlerError::failed(format!("no {kind} handler registered for '{name}'"))
             } else {
-                Answer::no_processor()
+                HandlerError::custom(NO_PROCESSOR, Payload::empty())
             };
-            self.respond(run, answer, None);
+            self.respond(run, Err(error), None);
         }
         job
     }
 
     /// Gives the answer of a request to the node.
-    pub(crate) fn respond(self: &Arc<Self>, run: &Run, answer: Answer, token: Option<Token>) {
+    pub(crate) fn respond(
+        self: &Arc<Self>,
+        run: &Run,
+        answer: Result<Payload, HandlerError>,
+        token: Option<Token>,
+    ) {
+        self.emit_of_request(&run.id, run.kind, "response", || told(&answer));
+        let answer = answer.map_or_else(HandlerError::into_answer, Answer::ok);
         self.turn(|state, now| {
             state.runs.remove(run.running);
             state.node.respond(now, run.running, answer, token);
         });
     }
+}
+
+/// What the bus is told of an answer.
+fn told(answer: &Result<Payload, HandlerError>) -> Payload {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Told<'a> {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        result: Option<ciborium::Value>,
+        is_ok: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        why_not_ok: Option<&'a str>,
+    }
+    let told = Told {
+        result: answer
+            .as_ref()
+            .ok()
+            .and_then(|result| result.to_value().ok()),
+        is_ok: answer.is_ok(),
+        why_not_ok: answer.as_ref().err().map(HandlerError::why),
+    };
+    Payload::new(&told).unwrap_or_default()
 }
 
 async fn handle(
@@ -101,12 +129,12 @@ async fn handle(
     }
 }
 
-fn panicked(panic: &(dyn Any + Send)) -> Answer {
+fn panicked(panic: &(dyn Any + Send)) -> HandlerError {
     let text = panic
         .downcast_ref::<&str>()
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .map_or_else(|| SmolStr::new_static("no message"), SmolStr::from);
     tracing::error!(message = %text, "a handler panicked");
-    Answer::failed(&format!("the handler panicked: {text}"))
+    HandlerError::failed(format!("the handler panicked: {text}"))
 }
