@@ -1,0 +1,184 @@
+//! What can be typed.
+
+mod call;
+mod decode;
+mod dial;
+mod duration;
+mod explain;
+mod ping;
+mod probe;
+mod serve;
+
+use anstream::ColorChoice;
+use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
+
+pub(crate) use call::CallArgs;
+pub(crate) use decode::{DecodeArgs, What};
+pub(crate) use dial::{DialArgs, TargetArg};
+pub(crate) use duration::duration;
+pub(crate) use explain::ExplainArgs;
+pub(crate) use ping::PingArgs;
+pub(crate) use probe::ProbeArgs;
+pub(crate) use serve::ServeArgs;
+
+use crate::output::Format;
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 fine · 1 the peer said no · 2 usage · 3 cannot connect · 4 handshake refused
+  5 timed out · 6 link lost · 7 protocol violation · 8 local problem · 130 interrupted
+  (a closed pipe counts as fine)";
+
+/// The same for `-h` and `--help`, so that it fits one screen; each command's own tells more.
+const TEMPLATE: &str = "\
+{about}
+
+{usage-heading} {usage}
+
+Commands:
+{subcommands}
+
+Options of every command:
+  --json   one JSON document (streams: one a line)     -o human|json|ndjson|csv
+  -q       only what went wrong on standard error      -v  log; -vv messages, -vvv frames
+  --color auto|always|never; NO_COLOR is obeyed        -h, --help     -V, --version{after-help}
+
+`nacp-cli COMMAND --help` tells more and gives examples.
+";
+
+/// Probe, call and watch NACP peers.
+#[derive(Debug, Parser)]
+#[command(
+    name = "nacp-cli",
+    version,
+    propagate_version = true,
+    disable_help_subcommand = true,
+    help_template = TEMPLATE,
+    after_help = EXIT_CODES,
+)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) global: GlobalArgs,
+
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+/// How results are shown; the same for every command.
+#[derive(Debug, Clone, ClapArgs)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct GlobalArgs {
+    /// Print one JSON document (streams: one a line); short for -o json
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+
+    /// Form of the results
+    #[arg(
+        short,
+        long,
+        global = true,
+        env = "NACP_OUTPUT",
+        hide_env = true,
+        value_name = "FORMAT",
+        hide_short_help = true,
+        value_enum
+    )]
+    pub(crate) output: Option<Format>,
+
+    /// When to colour [default: auto]; NO_COLOR is obeyed
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        hide_short_help = true,
+        value_enum
+    )]
+    pub(crate) color: Option<Color>,
+
+    /// Say nothing on standard error but what went wrong
+    #[arg(short, long, global = true, hide_short_help = true)]
+    pub(crate) quiet: bool,
+
+    /// Log what the node does to standard error; -vv for messages, -vvv for frames
+    #[arg(short, long, global = true, action = ArgAction::Count, hide_short_help = true)]
+    pub(crate) verbose: u8,
+}
+
+/// When to colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum Command {
+    Probe(ProbeArgs),
+    Ping(PingArgs),
+    Call(CallArgs),
+    Serve(ServeArgs),
+    Decode(DecodeArgs),
+    Explain(ExplainArgs),
+}
+
+impl Command {
+    pub(crate) const fn name(&self) -> &'static str {
+        match self {
+            Self::Probe(_) => "probe",
+            Self::Ping(_) => "ping",
+            Self::Call(_) => "call",
+            Self::Serve(_) => "serve",
+            Self::Decode(_) => "decode",
+            Self::Explain(_) => "explain",
+        }
+    }
+}
+
+impl GlobalArgs {
+    pub(crate) fn format(&self) -> Format {
+        if self.json {
+            Format::Json
+        } else {
+            self.output.unwrap_or_default()
+        }
+    }
+
+    /// What to colour; with `auto`, a stream that is no terminal gets none.
+    pub(crate) fn color(&self) -> ColorChoice {
+        match self.color {
+            None | Some(Color::Auto) => ColorChoice::Auto,
+            Some(Color::Always) => ColorChoice::AlwaysAnsi,
+            Some(Color::Never) => ColorChoice::Never,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Args, EXIT_CODES};
+    use crate::exit::Exit;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn every_exit_code_is_listed() {
+        for exit in Exit::ALL {
+            let entry = format!("{} {}", exit.number(), exit.meaning());
+            assert!(EXIT_CODES.contains(&entry), "{entry}");
+        }
+    }
+
+    #[test]
+    fn the_help_of_every_command_fits_one_screen() {
+        let mut command = Args::command();
+        command.build();
+        for subcommand in command.get_subcommands_mut() {
+            let lines = subcommand.render_help().to_string().lines().count();
+            assert!(lines <= 24, "{} has {lines} lines", subcommand.get_name());
+        }
+    }
+}

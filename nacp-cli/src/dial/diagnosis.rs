@@ -1,0 +1,179 @@
+//! What a failed attempt to connect means: the stage at which it failed, what is wrong there, and
+//! what to try.
+
+use std::io;
+use std::time::Duration;
+
+use nacp::transport::{Attempt, ConnectError as TcpError};
+
+use crate::escape::escaped;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::target::Target;
+use crate::trace::{Answer, Fault, Seen, stranger};
+
+/// No address came of the name, or none of its addresses could be connected to.
+pub(crate) fn unreachable(error: &TcpError, limit: Duration) -> Failure {
+    match error {
+        TcpError::Resolve { host, source } => Failure::new(
+            Exit::CannotConnect,
+            "resolve",
+            "unresolvable",
+            format!("cannot resolve {}: {source}", escaped(host)),
+        )
+        .hint(
+            "check the spelling, /etc/hosts and the DNS server; an address in numbers needs none",
+        ),
+        TcpError::ResolveTimeout { host } => Failure::new(
+            Exit::CannotConnect,
+            "resolve",
+            "unresolvable",
+            format!("{} was not resolved within {limit:?}", escaped(host)),
+        )
+        .hint("the DNS server does not answer; try an address in numbers"),
+        TcpError::Unreachable { attempts } => not_connected(error, attempts),
+        _ => Failure::new(
+            Exit::CannotConnect,
+            "connect",
+            "unreachable",
+            error.to_string(),
+        ),
+    }
+}
+
+fn not_connected(error: &TcpError, attempts: &[Attempt]) -> Failure {
+    let kind = attempts.last().map(|attempt| attempt.error.kind());
+    let (reason, hint) = match kind {
+        Some(io::ErrorKind::ConnectionRefused) => (
+            "connection-refused",
+            "nothing listens there: is the peer running, on this port? `nacp-cli serve` runs one",
+        ),
+        Some(io::ErrorKind::TimedOut) => (
+            "connect-timeout",
+            "no answer at all: a wrong address, a machine that is down, or a firewall",
+        ),
+        _ => (
+            "unreachable",
+            "check the address and this machine's network",
+        ),
+    };
+    let message = match attempts {
+        [only] => format!("cannot connect to {}: {}", only.addr, only.error),
+        _ => error.to_string(),
+    };
+    Failure::new(Exit::CannotConnect, "connect", reason, message).hint(hint)
+}
+
+/// Why there is no link, by what was seen of the attempt.
+pub(super) fn diagnose(seen: &Seen, target: &Target, limit: Duration) -> Failure {
+    if let Some(failure) = &seen.unreachable {
+        return failure.clone();
+    }
+    if seen.connected.is_none() {
+        return too_late(seen, limit);
+    }
+    match &seen.handshake.answer {
+        Some(answer) => refused(answer, target),
+        None => unanswered(seen, target, limit),
+    }
+}
+
+/// The limit of the run passed before the connection stood.
+fn too_late(seen: &Seen, limit: Duration) -> Failure {
+    let (stage, what) = match seen.resolved {
+        Some(_) => ("connect", "connection"),
+        None => ("resolve", "address"),
+    };
+    let message = format!("no {what} within {limit:?}");
+    Failure::new(Exit::CannotConnect, stage, "connect-timeout", message)
+}
+
+/// The peer answered, and there is no link all the same.
+fn refused(answer: &Answer, target: &Target) -> Failure {
+    let failure = |reason: &str, message| Failure::new(Exit::Refused, "register", reason, message);
+    match (&answer.outcome, &target.app) {
+        (Err(why), _) => failure(
+            why,
+            format!("the peer refused the register: {}", escaped(why)),
+        )
+        .explained(),
+        (Ok(_), Some(app)) if *app != answer.app => {
+            let message = format!("{} answered instead of {app}", answer.app);
+            failure("expect-mismatch", message)
+        }
+        (Ok(info), _) if info.is_gateway => {
+            failure("multi-gateway", "the peer is a second gateway".to_owned()).explained()
+        }
+        (Ok(_), _) => failure("malformed", "the peer's answer cannot be used".to_owned()),
+    }
+}
+
+/// The connection stands, or stood, and what came over it is no answer.
+fn unanswered(seen: &Seen, target: &Target, limit: Duration) -> Failure {
+    let handshake = &seen.handshake;
+    if let Some(fault) = handshake.fault {
+        return violation(fault, &handshake.first_bytes);
+    }
+    let is_torn = handshake.first_byte.is_some() && handshake.first_message.is_none();
+    match (is_torn, seen.ended.is_some()) {
+        (true, _) => torn(&handshake.first_bytes),
+        (false, true) => closed(),
+        (false, false) => silent(target, limit),
+    }
+}
+
+/// What came breaks a rule of the framing or of the messages.
+fn violation(fault: Fault, first_bytes: &[u8]) -> Failure {
+    let failure = |message| Failure::new(Exit::Violation, "frame", fault.reason(), message);
+    match stranger(first_bytes) {
+        Some(stranger) => failure(format!("not a NACP peer: {stranger} answers there"))
+            .hint("this port belongs to another program; check the port number"),
+        None => failure(format!(
+            "not a NACP peer: {fault}; the first bytes are {}",
+            shown(first_bytes)
+        )),
+    }
+}
+
+/// Some bytes came, too few for a frame.
+fn torn(first_bytes: &[u8]) -> Failure {
+    let failure = |message| Failure::new(Exit::Violation, "frame", "incomplete-frame", message);
+    match stranger(first_bytes) {
+        Some(stranger) => failure(format!("not a NACP peer: {stranger} answers there"))
+            .hint("this port belongs to another program; check the port number"),
+        None => failure(format!("no whole frame came, only {}", shown(first_bytes)))
+            .hint("check that the port belongs to a NACP peer"),
+    }
+}
+
+fn closed() -> Failure {
+    Failure::new(
+        Exit::LinkLost,
+        "register",
+        "transport-closed",
+        "the peer closed the connection before it answered the register",
+    )
+}
+
+fn silent(target: &Target, limit: Duration) -> Failure {
+    let message = format!("no answer to the register within {limit:?}");
+    let failure = Failure::new(Exit::TimedOut, "register", "response-timeout", message);
+    failure.hint(match &target.app {
+        Some(app) => format!(
+            "an app by another name stays silent: is {app} the right one? Without `{app}@` native \
+             peers tell theirs; or the port belongs to no NACP peer"
+        ),
+        None => "a peer of the TypeScript implementation answers to its own AppId alone: name it, \
+                 APP@HOST:PORT; or the port belongs to no NACP peer"
+            .to_owned(),
+    })
+}
+
+fn shown(bytes: &[u8]) -> String {
+    let printable = |byte: &u8| byte.is_ascii_graphic() || matches!(byte, b' ' | b'\r' | b'\n');
+    if !bytes.is_empty() && bytes.iter().all(printable) {
+        return format!("{:?}", String::from_utf8_lossy(bytes));
+    }
+    let few = bytes.iter().take(16).map(|byte| format!("{byte:02x}"));
+    few.collect::<Vec<_>>().join(" ")
+}

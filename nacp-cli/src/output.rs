@@ -1,0 +1,164 @@
+//! Results go to standard output, in the format that was asked for, and everything else to standard
+//! error.
+
+mod format;
+mod style;
+
+use std::fmt;
+use std::io::{self, StdoutLock, Write};
+
+use anstream::{AutoStream, ColorChoice};
+use serde::Serialize;
+
+pub(crate) use format::Format;
+pub(crate) use style::Tone;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// Where results go.
+#[derive(Debug)]
+pub(crate) struct Output {
+    stdout: AutoStream<StdoutLock<'static>>,
+    notes: Notes,
+    format: Format,
+}
+
+/// Where everything else goes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Notes {
+    color: ColorChoice,
+    quiet: bool,
+}
+
+/// What every JSON document has around its own fields.
+#[derive(Serialize)]
+struct Document<'a, T> {
+    schema: String,
+    ok: bool,
+    exit: Exit,
+    #[serde(flatten)]
+    body: T,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a Failure>,
+}
+
+#[derive(Serialize)]
+struct Line<T> {
+    schema: String,
+    #[serde(flatten)]
+    body: T,
+}
+
+#[derive(Serialize)]
+struct Nothing {}
+
+impl Output {
+    pub(crate) fn new(format: Format, color: ColorChoice, quiet: bool) -> Self {
+        Self {
+            stdout: AutoStream::new(io::stdout().lock(), color),
+            notes: Notes { color, quiet },
+            format,
+        }
+    }
+
+    pub(crate) const fn format(&self) -> Format {
+        self.format
+    }
+
+    pub(crate) const fn is_human(&self) -> bool {
+        matches!(self.format, Format::Human)
+    }
+
+    /// For what is not a result.
+    pub(crate) const fn notes(&self) -> Notes {
+        self.notes
+    }
+
+    /// One line for people; nothing in the other formats.
+    pub(crate) fn human(&mut self, line: impl fmt::Display) -> io::Result<()> {
+        if self.is_human() {
+            self.plain(line)?;
+        }
+        Ok(())
+    }
+
+    /// One line, whatever the format.
+    pub(crate) fn plain(&mut self, line: impl fmt::Display) -> io::Result<()> {
+        writeln!(self.stdout, "{line}")?;
+        self.stdout.flush()
+    }
+
+    /// The one document of a command; nothing for people and in tables.
+    pub(crate) fn document(
+        &mut self,
+        name: &str,
+        body: impl Serialize,
+        failure: Option<&Failure>,
+    ) -> io::Result<()> {
+        let exit = failure.map_or(Exit::Fine, |failure| failure.exit);
+        let document = Document {
+            schema: schema(name),
+            ok: exit.is_fine(),
+            exit,
+            body,
+            error: failure,
+        };
+        match self.format {
+            Format::Human | Format::Csv => Ok(()),
+            Format::Json => self.plain(serde_json::to_string_pretty(&document)?),
+            Format::Ndjson => self.plain(serde_json::to_string(&document)?),
+        }
+    }
+
+    /// One document of a stream of them, always on one line; nothing for people and in tables.
+    pub(crate) fn record(&mut self, name: &str, body: impl Serialize) -> io::Result<()> {
+        match self.format {
+            Format::Human | Format::Csv => Ok(()),
+            Format::Json | Format::Ndjson => {
+                let schema = schema(name);
+                self.plain(serde_json::to_string(&Line { schema, body })?)
+            }
+        }
+    }
+
+    /// The document of a command that failed before it had anything of its own to tell.
+    pub(crate) fn failure_document(&mut self, name: &str, failure: &Failure) -> io::Result<()> {
+        self.document(name, Nothing {}, Some(failure))
+    }
+}
+
+impl Notes {
+    /// A word on what happens, unless it was asked to be quiet.
+    pub(crate) fn note(self, line: impl fmt::Display) {
+        if !self.quiet {
+            self.line(line);
+        }
+    }
+
+    /// What went wrong, and what to try.
+    pub(crate) fn failure(self, command: &str, failure: &Failure) {
+        let stage = failure.stage;
+        let at = if stage.is_empty() || stage == command || failure.exit == Exit::Usage {
+            String::new()
+        } else {
+            format!(" {stage}:")
+        };
+        let word = Tone::Bad.paint("error:");
+        self.line(format_args!("{word}{at} {}", failure.message));
+        if let Some(hint) = &failure.hint {
+            let word = Tone::Faint.paint("hint:");
+            self.line(format_args!("{word} {hint}"));
+        }
+    }
+
+    /// What cannot be written to standard error is lost: there is nobody left to tell.
+    fn line(self, line: impl fmt::Display) {
+        let mut stderr = AutoStream::new(io::stderr().lock(), self.color);
+        let _ = writeln!(stderr, "{line}");
+    }
+}
+
+fn schema(name: &str) -> String {
+    format!("nacp-cli/{name}/1")
+}

@@ -1,0 +1,100 @@
+use tokio::runtime::{Builder, Runtime};
+use tracing_subscriber::EnvFilter;
+
+use crate::args::{Args, Command, GlobalArgs};
+use crate::cmd;
+use crate::exit::Exit;
+use crate::failure::{Failure, Stop};
+use crate::interrupt::Interrupt;
+use crate::output::Output;
+use crate::usage;
+
+const WELCOME: &str = "\
+Three commands to begin with:
+
+  nacp-cli probe                          probe a peer inside this process
+  nacp-cli serve                          run a peer to test against, on 127.0.0.1:7420
+  nacp-cli call add -d '{\"a\":1,\"b\":2}'    call it, from another terminal
+
+nacp-cli --help lists the others.";
+
+/// Runs what was typed.
+pub(crate) fn run(args: Args) -> Exit {
+    let Args { global, command } = args;
+    let mut output = Output::new(global.format(), global.color(), global.quiet);
+    let Some(command) = command else {
+        return usage::written(output.plain(WELCOME));
+    };
+    log(&global);
+    let name = command.name();
+    match carry_out(command, &mut output) {
+        Ok(()) => Exit::Fine,
+        Err(stop) => ended(name, stop, &mut output),
+    }
+}
+
+fn ended(name: &str, stop: Stop, output: &mut Output) -> Exit {
+    let (failure, written) = match stop {
+        Stop::Output(error) => return usage::written(Err(error)),
+        Stop::Told(failure) => (failure, Ok(())),
+        Stop::Failed(failure) => {
+            let written = output.failure_document(name, &failure);
+            (failure, written)
+        }
+    };
+    if let Err(error) = written {
+        return usage::written(Err(error));
+    }
+    output.notes().failure(name, &failure);
+    failure.exit
+}
+
+fn carry_out(command: Command, output: &mut Output) -> Result<(), Stop> {
+    match command {
+        Command::Probe(args) => online(output, async |o, i| cmd::probe::run(args, o, i).await),
+        Command::Ping(args) => online(output, async |o, i| cmd::ping::run(args, o, i).await),
+        Command::Call(args) => online(output, async |o, i| cmd::call::run(args, o, i).await),
+        Command::Serve(args) => online(output, async |o, i| cmd::serve::run(args, o, i).await),
+        Command::Decode(args) => cmd::decode::run(&args, output),
+        Command::Explain(args) => cmd::explain::run(&args, output),
+    }
+}
+
+/// Runs what needs a network, and Ctrl-C to end it.
+fn online(
+    output: &mut Output,
+    command: impl AsyncFnOnce(&mut Output, &Interrupt) -> Result<(), Stop>,
+) -> Result<(), Stop> {
+    let runtime = runtime().map_err(|error| Failure::local("runtime", error.to_string()))?;
+    let result = runtime.block_on(async {
+        let interrupt = Interrupt::listen();
+        let interrupt = interrupt.map_err(|error| Failure::local("signals", error.to_string()))?;
+        command(output, &interrupt).await
+    });
+    // A resolver that hangs on a thread of its own is not waited for.
+    runtime.shutdown_background();
+    result
+}
+
+/// Two threads beside the caller's: while it waits for a slow reader of its output, the link lives.
+fn runtime() -> std::io::Result<Runtime> {
+    Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+}
+
+fn log(global: &GlobalArgs) {
+    let filter = match global.verbose {
+        0 => return,
+        1 => "nacp=debug",
+        2 => "debug",
+        _ => "trace",
+    };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(filter));
+    // Only the first subscriber of a process counts, and this is the first.
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .try_init();
+}

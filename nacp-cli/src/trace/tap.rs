@@ -1,0 +1,97 @@
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+use super::Trace;
+
+/// A TCP stream whose first bytes are looked at on their way.
+pub(super) struct Tap {
+    stream: TcpStream,
+    trace: Trace,
+    /// Nothing more to look for in what comes.
+    is_done: bool,
+    has_sent: bool,
+}
+
+impl Tap {
+    pub(super) const fn new(stream: TcpStream, trace: Trace) -> Self {
+        Self {
+            stream,
+            trace,
+            is_done: false,
+            has_sent: false,
+        }
+    }
+
+    fn look(&mut self, read: &[u8]) {
+        let now = Instant::now();
+        if read.is_empty() {
+            self.trace
+                .update(|seen| seen.ended = seen.ended.or(Some(now)));
+        } else if !self.is_done {
+            self.trace.update(|seen| {
+                seen.handshake.read(now, read);
+                self.is_done = seen.handshake.is_over();
+            });
+        }
+    }
+
+    fn note_sent(&mut self, written: &io::Result<usize>) {
+        if !self.has_sent && written.is_ok() {
+            self.has_sent = true;
+            self.trace.update(|seen| seen.sent = Some(Instant::now()));
+        }
+    }
+}
+
+impl AsyncRead for Tap {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let result = ready!(Pin::new(&mut self.stream).poll_read(cx, buf));
+        let read = buf.filled().get(before..).unwrap_or_default();
+        self.look(if result.is_ok() { read } else { &[] });
+        Poll::Ready(result)
+    }
+}
+
+impl AsyncWrite for Tap {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes));
+        self.note_sent(&written);
+        Poll::Ready(written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, pieces));
+        self.note_sent(&written);
+        Poll::Ready(written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,287 @@
+//! What is no NACP peer, or does not let us in: each case names the stage that failed, what is wrong
+//! there and what to try, within the limit, in both forms.
+
+mod support;
+
+use std::io::Write;
+use std::time::Duration;
+
+use support::fake_peer::FakePeer;
+use support::{Run, closed_port, run, server, stay_silent};
+
+/// Probes a target in both forms and returns both runs; they must agree.
+fn probe(target: &str) -> (Run, Run) {
+    let human = run(&["probe", target, "--timeout", "2s"]);
+    let json = run(&["probe", target, "--timeout", "2s", "--json"]);
+    assert_eq!(human.code, json.code, "{human:?} {json:?}");
+    for run in [&human, &json] {
+        assert!(run.took < Duration::from_secs(3), "{run:?}");
+        assert!(!run.stderr.contains("panicked"), "{run:?}");
+        assert!(run.stderr.contains("error:"), "{run:?}");
+    }
+    assert_eq!(json.json()["exit"], json.code);
+    assert_eq!(json.json()["ok"], false);
+    (human, json)
+}
+
+struct Expected {
+    code: i32,
+    stage: &'static str,
+    reason: &'static str,
+    message: &'static str,
+    hint: &'static str,
+}
+
+fn expect(target: &str, expected: &Expected) {
+    let Expected {
+        code,
+        stage,
+        reason,
+        message,
+        hint,
+    } = *expected;
+    let (human, json) = probe(target);
+    assert_eq!(human.code, code, "{human:?}");
+    let failing: Vec<_> = human
+        .stdout
+        .lines()
+        .filter(|line| line.contains(" FAIL "))
+        .collect();
+    assert_eq!(failing.len(), 1, "{human:?}");
+    assert_eq!(
+        failing[0].split_whitespace().next(),
+        Some(stage),
+        "{human:?}"
+    );
+    assert!(human.stdout.contains("skipped"), "{human:?}");
+    for text in [message, hint] {
+        assert!(human.stdout.contains(text), "{text:?} is not in {human:?}");
+        assert!(human.stderr.contains(text), "{text:?} is not in {human:?}");
+    }
+    let document = json.json();
+    assert_eq!(document["schema"], "nacp-cli/probe/1");
+    assert_eq!(document["failed"], stage);
+    assert_eq!(document["error"]["stage"], stage);
+    assert_eq!(document["error"]["reason"], reason);
+    assert!(
+        document["error"]["hint"].as_str().unwrap().contains(hint),
+        "{json:?}"
+    );
+    let statuses = document["stages"].as_array().unwrap().iter();
+    let after = statuses.skip_while(|known| known["name"] != stage).skip(1);
+    assert!(after.clone().count() > 0);
+    for later in after {
+        assert_eq!(later["status"], "skipped", "{json:?}");
+    }
+}
+
+#[test]
+fn a_name_that_does_not_resolve_cannot_be_connected_to() {
+    expect(
+        "no-such-host.invalid:7420",
+        &Expected {
+            code: 3,
+            stage: "resolve",
+            reason: "unresolvable",
+            message: "cannot resolve",
+            hint: "spelling",
+        },
+    );
+}
+
+#[test]
+fn a_closed_port_cannot_be_connected_to() {
+    expect(
+        &closed_port().to_string(),
+        &Expected {
+            code: 3,
+            stage: "connect",
+            reason: "connection-refused",
+            message: "refused",
+            hint: "is the peer running",
+        },
+    );
+}
+
+#[test]
+fn a_silent_port_times_out_at_the_register_and_names_typescript_peers() {
+    let address = server(stay_silent);
+    expect(
+        &address.to_string(),
+        &Expected {
+            code: 5,
+            stage: "register",
+            reason: "response-timeout",
+            message: "no answer to the register within 2s",
+            hint: "TypeScript",
+        },
+    );
+}
+
+#[test]
+fn a_wrong_app_id_times_out_and_asks_for_the_right_one() {
+    let address = server(stay_silent);
+    expect(
+        &format!("weather@{address}"),
+        &Expected {
+            code: 5,
+            stage: "register",
+            reason: "response-timeout",
+            message: "no answer to the register within 2s",
+            hint: "is weather the right one?",
+        },
+    );
+}
+
+#[test]
+fn an_http_server_is_recognised() {
+    let address = server(|mut stream| {
+        let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
+        stay_silent(stream);
+    });
+    expect(
+        &address.to_string(),
+        &Expected {
+            code: 7,
+            stage: "frame",
+            reason: "version-mismatch",
+            message: "an HTTP server answers there",
+            hint: "check the port number",
+        },
+    );
+}
+
+#[test]
+fn a_banner_shorter_than_a_frame_header_is_recognised() {
+    let address = server(|mut stream| {
+        let _ = stream.write_all(b"SSH-2.0-X\r\n");
+        stay_silent(stream);
+    });
+    expect(
+        &address.to_string(),
+        &Expected {
+            code: 7,
+            stage: "frame",
+            reason: "incomplete-frame",
+            message: "an SSH server answers there",
+            hint: "check the port number",
+        },
+    );
+}
+
+#[test]
+fn random_bytes_are_a_violation_and_are_shown() {
+    let address = server(|mut stream| {
+        let _ = stream.write_all(&[0x9e; 64]);
+        stay_silent(stream);
+    });
+    expect(
+        &address.to_string(),
+        &Expected {
+            code: 7,
+            stage: "frame",
+            reason: "version-mismatch",
+            message: "the first bytes are 9e 9e",
+            hint: "belongs to a NACP peer",
+        },
+    );
+}
+
+#[test]
+fn a_frame_with_the_wrong_magic_is_a_violation() {
+    let address = server(|mut stream| {
+        let mut header = [0; 32];
+        header[30] = 0xce;
+        header[31] = 1;
+        let _ = stream.write_all(&header);
+        stay_silent(stream);
+    });
+    expect(
+        &address.to_string(),
+        &Expected {
+            code: 7,
+            stage: "frame",
+            reason: "bad-magic",
+            message: "0xce instead of 0xcf",
+            hint: "belongs to a NACP peer",
+        },
+    );
+}
+
+#[test]
+fn a_peer_that_hangs_up_loses_the_link() {
+    let address = server(|stream| {
+        FakePeer::new(stream, "rude").recv();
+    });
+    expect(
+        &address.to_string(),
+        &Expected {
+            code: 6,
+            stage: "register",
+            reason: "transport-closed",
+            message: "closed the connection before it answered",
+            hint: "the peer's log",
+        },
+    );
+}
+
+#[test]
+fn each_refusal_is_told_with_its_reason_and_what_heals_it() {
+    for (reason, hint) in [
+        ("appId-in-use", "another AppId"),
+        ("version-mismatch", "upgrade the older one"),
+        ("unauthorized", "credential"),
+        ("limit-reached", "try again"),
+    ] {
+        let address = server(move |stream| FakePeer::new(stream, "strict").refuse(reason));
+        expect(
+            &format!("strict@{address}"),
+            &Expected {
+                code: 4,
+                stage: "register",
+                reason,
+                message: reason,
+                hint,
+            },
+        );
+    }
+}
+
+#[test]
+fn an_unknown_refusal_is_shown_escaped() {
+    let address = server(|stream| FakePeer::new(stream, "strict").refuse("no\u{1b}[2Jway"));
+    let (human, json) = probe(&address.to_string());
+    assert_eq!(human.code, 4);
+    for run in [&human, &json] {
+        assert!(!run.stdout.contains('\u{1b}'), "{run:?}");
+        assert!(!run.stderr.contains('\u{1b}'), "{run:?}");
+    }
+    assert!(human.stdout.contains(r"no\u{1b}[2Jway"), "{human:?}");
+}
+
+#[test]
+fn another_app_than_the_one_asked_for_is_named() {
+    let address = server(|stream| {
+        let mut peer = FakePeer::new(stream, "other");
+        peer.accept();
+        peer.serve(|_| None);
+    });
+    expect(
+        &format!("weather@{address}"),
+        &Expected {
+            code: 4,
+            stage: "register",
+            reason: "expect-mismatch",
+            message: "other answered",
+            hint: "use the AppId of the app that answered",
+        },
+    );
+}
+
+#[test]
+fn localhost_with_two_addresses_finds_the_one_that_listens() {
+    let served = support::Served::start();
+    let port = served.address().rsplit_once(':').unwrap().1;
+    let run = run(&["probe", &format!("localhost:{port}"), "--json"]);
+    assert_eq!(run.code, 0, "{run:?}");
+}

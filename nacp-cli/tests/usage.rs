@@ -1,0 +1,83 @@
+//! What is typed wrong is found before anything is dialled.
+
+mod support;
+
+use support::run;
+
+#[test]
+fn without_arguments_three_commands_are_shown_that_work() {
+    let run = run(&[]);
+    assert_eq!(run.code, 0);
+    assert_eq!(run.stderr, "");
+    let commands: Vec<_> = run
+        .stdout
+        .lines()
+        .filter(|line| line.starts_with("  nacp-cli "))
+        .collect();
+    assert_eq!(commands.len(), 3, "{run:?}");
+}
+
+#[test]
+fn help_fits_one_screen_lists_every_exit_code_and_goes_to_standard_output() {
+    for flag in ["-h", "--help"] {
+        let run = run(&[flag]);
+        assert_eq!(run.code, 0);
+        assert_eq!(run.stderr, "");
+        assert!(run.stdout.lines().count() <= 45, "{}", run.stdout);
+        for code in ["0 fine", "1 the peer said no", "2 usage", "130 interrupted"] {
+            assert!(run.stdout.contains(code), "{code} is not in {}", run.stdout);
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_is_a_usage_error_in_both_forms() {
+    for args in [
+        &["frobnicate"][..],
+        &["probe", "--frobnicate"],
+        &["probe", "host"],
+        &["probe", "host:0"],
+        &["probe", "host:65536"],
+        &["probe", "::1:7000"],
+        &["probe", "@host:7000"],
+        &["probe", "h:1", "--timeout", "0"],
+        &["probe", "h:1", "--as", "*"],
+        &["probe", "h:1", "--as", ""],
+        &["call"],
+        &["call", "x", "-d", "{"],
+        &["call", "x", "-d", "@/nonexistent"],
+        &["serve", "host:x"],
+        &["ping", "h:1", "-i", "never"],
+        &["explain", "nothing-of-the-kind"],
+    ] {
+        let human = run(args);
+        assert_eq!(human.code, 2, "{args:?} {human:?}");
+        assert_eq!(human.stdout, "", "{args:?}");
+        assert!(human.stderr.starts_with("error: "), "{args:?} {human:?}");
+
+        let json = run(&[args, &["--json"]].concat());
+        assert_eq!(json.code, 2, "{args:?} {json:?}");
+        let document = json.json();
+        assert_eq!(document["exit"], 2, "{args:?}");
+        assert_eq!(document["ok"], false, "{args:?}");
+        assert!(
+            document["error"]["message"]
+                .as_str()
+                .is_some_and(|text| !text.is_empty())
+        );
+        assert!(json.stderr.starts_with("error: "), "{args:?} {json:?}");
+    }
+}
+
+#[test]
+fn an_ambiguous_address_is_answered_with_what_to_write() {
+    let run = run(&["probe", "::1:7000"]);
+    assert!(run.stderr.contains("[::1]:7000"), "{run:?}");
+}
+
+#[test]
+fn an_app_id_of_256_bytes_is_refused_and_one_of_255_is_not() {
+    let long = "a".repeat(256);
+    assert_eq!(run(&["probe", "h.invalid:1", "--as", &long]).code, 2);
+    assert_eq!(run(&["probe", "h.invalid:1", "--as", &long[1..]]).code, 3);
+}
