@@ -7,12 +7,19 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod acks;
+mod blocked;
 mod crossing;
+mod dedup;
 mod heartbeat;
 mod online_offline;
+mod overflow_evict;
+mod overflow_wait;
 mod poison;
 mod register_accepting;
 mod register_dialling;
 mod replay;
+mod sessions;
+mod settlement;
 mod takeover;
 mod timers;

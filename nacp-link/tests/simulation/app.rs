@@ -530,7 +530,8 @@ impl World {
             .subscriptions
             .values()
             .any(|held| held.uid == uid);
-        self.check(!is_twin, || {
+        let is_direct = self.sent_of(uid).is_direct;
+        self.check(!is_twin || !is_direct, || {
             format!("life {life}: the subscription of #{uid} is doubled")
         });
         if self.sent_of(uid).reached.is_empty() {

@@ -64,7 +64,9 @@ impl World {
 
     fn end_of(&mut self, life: usize, peer: PeerId, what: &str) -> Option<(usize, usize)> {
         let at = self.lives[life].peers.get(&peer).copied();
-        self.check(at.is_some(), || {
+        // What was asked before the node heard of the end comes to nothing.
+        let has_just_ended = self.lives[life].batch.ended.contains(&peer);
+        self.check(at.is_some() || has_just_ended, || {
             format!("life {life}: {what} is asked of {peer:?}, which has ended")
         });
         at
@@ -94,6 +96,9 @@ impl World {
                 if note.is_lost { " (lost)" } else { "" }
             )
         });
+        if let Some(id) = note.id.clone().filter(|_| note.is_beat) {
+            self.end(at).beats.insert(id);
+        }
         self.end(at).push(lane, Encoded::from(whole), note);
     }
 
@@ -129,6 +134,7 @@ impl World {
             id: Some(envelope.id.clone()),
             uid: if is_own { uid_in(decoded) } else { None },
             is_watched: is_own && is_direct && is_reliable && (lane == Lane::Bulk || is_beat),
+            is_beat,
             is_response: lane == Lane::Bulk && message_type == Some(MessageType::Response),
             is_lost: loses,
         }
@@ -143,6 +149,7 @@ impl World {
         end.is_up = false;
         if let Some(peer) = end.peer {
             self.lives[life].peers.remove(&peer);
+        self.lives[life].batch.ended.insert(peer);
         }
         self.end((at.0, 1 - at.1)).pipe.flow = Flow::Swallow;
         match how {
@@ -270,7 +277,7 @@ impl World {
         end.reported = end.accepted;
         for (_, note) in std::mem::take(&mut end.unreported) {
             if let Some(id) = note.id.filter(|_| note.is_watched) {
-                end.unacked.insert(id, now);
+                end.watch(id, now);
             }
         }
         let (life, accepted) = (end.life, end.accepted);
@@ -392,7 +399,8 @@ impl World {
         let uid = uid_in(&decoded);
         if uid.is_some_and(|uid| self.poisons.contains(&uid)) {
             self.stats.count("poison taken");
-            return self.reset(at.0);
+            self.reset(at.0);
+            return self.down(at.0, at.1);
         }
         self.trace
             .log(self.now, || format!("{at:?} hears {}", describe(&decoded)));
@@ -400,10 +408,12 @@ impl World {
         if let Decoded::Message(message) = &decoded {
             match &message.body {
                 Body::Ack { parent_id } => {
-                    end.unacked.remove(parent_id);
+                    end.acknowledge(parent_id);
                 }
                 Body::Response(response) => {
-                    end.unacked.remove(&response.parent_id);
+                    if end.beats.remove(&response.parent_id) {
+                        end.acknowledge(&response.parent_id);
+                    }
                 }
                 _ => {}
             }

@@ -308,7 +308,7 @@ fn knobs(random: &mut Random, wide_dedup: bool) -> Knobs {
         } else {
             4 << 30
         },
-        link_count: if is_tight && random.percent(30) {
+        link_count: if is_tight && !waits && random.percent(30) {
             queue_count / 2
         } else {
             usize::MAX

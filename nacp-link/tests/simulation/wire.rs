@@ -1,6 +1,6 @@
 //! One connection: two byte streams, each with a writer of two lanes, cut into frames.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
@@ -17,6 +17,7 @@ pub(crate) struct Note {
     pub(crate) uid: Option<u64>,
     /// The app at the other end must acknowledge it itself.
     pub(crate) is_watched: bool,
+    pub(crate) is_beat: bool,
     pub(crate) is_response: bool,
     /// Accepted, and never put on the wire.
     pub(crate) is_lost: bool,
@@ -74,6 +75,10 @@ pub(crate) struct End {
     pub(crate) late_until: Duration,
     /// Reliable messages that the node knows to be accepted, and since when.
     pub(crate) unacked: BTreeMap<MessageId, Duration>,
+    /// Beats: their answer counts as their ACK.
+    pub(crate) beats: BTreeSet<MessageId>,
+    /// Acknowledged or answered before their acceptance was told.
+    pub(crate) acked_early: BTreeSet<MessageId>,
     /// Accepted, and not reported yet.
     pub(crate) unreported: VecDeque<(Lane, Note)>,
     pub(crate) fail_next: u32,
@@ -139,6 +144,8 @@ impl End {
             report_at: None,
             late_until: Duration::ZERO,
             unacked: BTreeMap::new(),
+            beats: BTreeSet::new(),
+            acked_early: BTreeSet::new(),
             unreported: VecDeque::new(),
             fail_next: 0,
             is_failing: false,
@@ -310,6 +317,20 @@ impl End {
             written
                 .arrivals
                 .extend(self.pipe.send(now, piece, net, random));
+        }
+    }
+
+    /// The other side has shown that it got a message.
+    pub(crate) fn acknowledge(&mut self, id: &MessageId) {
+        if self.unacked.remove(id).is_none() {
+            self.acked_early.insert(id.clone());
+        }
+    }
+
+    /// The node has been told that a message is accepted.
+    pub(crate) fn watch(&mut self, id: MessageId, now: Duration) {
+        if !self.acked_early.remove(&id) {
+            self.unacked.insert(id, now);
         }
     }
 

@@ -1,0 +1,581 @@
+//! Who a register brings back (specification, section 11).
+
+use nacp_link::{Config, Event, LinkState, StreamEnd, Trust, Undelivered};
+use nacp_proto::{Body, Instance, Session};
+
+use crate::support::{ACCEPTOR, DIALLER, Hand, World, app, ms, payload, quiet, secs};
+
+const OTHER: Instance = Instance([0xEE; 16]);
+
+fn holds_of(world: &World, hand: &Hand) -> Vec<Session> {
+    match &hand.last(world, "register").body {
+        Body::Register(register) => register.holds.clone(),
+        other => panic!("not a register: {other:?}"),
+    }
+}
+
+/// A native `a` at `b`, with trust as given; all that is said to it is ACKed.
+fn start(trust: Trust, config: Config) -> (World, Hand) {
+    let mut world = World::with([config]);
+    world.trust = trust;
+    let hand = world.native(0, "a");
+    (world, hand)
+}
+
+fn return_as(world: &mut World, holds: Vec<Session>, instance: Option<Instance>) -> Hand {
+    let mut back = world.hand(0, "a");
+    if instance.is_some() {
+        back.instance = instance;
+    }
+    back.holds = holds;
+    back.register(world);
+    world.run();
+    back
+}
+
+#[test]
+fn a_register_that_holds_the_session_is_resumed() {
+    let (mut world, hand) = start(Trust::Unproven, quiet("b"));
+    let token = world.signal(0, "a", "m1");
+    world.run();
+    hand.hang_up(&mut world);
+    world.run();
+    let holds = vec![hand.session(&world)];
+    let back = return_as(&mut world, holds, None);
+    assert_eq!(back.registered(&world).unwrap().resumed, Some(true));
+    assert_eq!(back.heard(&world)[2..], ["signal m1"]);
+    assert_eq!(world.outcome(0, token), "pending");
+}
+
+#[test]
+fn every_bind_has_a_session_of_its_own() {
+    let (mut world, hand) = start(Trust::Unproven, quiet("b"));
+    let mut sessions = vec![hand.session(&world)];
+    let mut hand = hand;
+    for _ in 0..5 {
+        hand.hang_up(&mut world);
+        world.run();
+        let holds = vec![hand.session(&world)];
+        hand = return_as(&mut world, holds, None);
+        hand.ack_last_response(&mut world);
+        world.run();
+        let session = hand.session(&world);
+        assert!(!sessions.contains(&session));
+        sessions.push(session);
+    }
+}
+
+#[test]
+fn a_register_without_or_with_a_wrong_session_is_not_resumed() {
+    for holds in [vec![], vec![Session([9; 16])]] {
+        let (mut world, hand) = start(Trust::Unproven, quiet("b"));
+        let token = world.signal(0, "a", "m1");
+        world.run();
+        hand.hang_up(&mut world);
+        world.run();
+        let back = return_as(&mut world, holds, None);
+        assert_eq!(back.registered(&world).unwrap().resumed, Some(false));
+        assert_eq!(back.heard(&world), ["ack register", "answer register"]);
+        assert_eq!(world.outcome(0, token), "session-lost");
+        assert_eq!(
+            world.register_warnings(0).last(),
+            Some(&(0, "session-lost"))
+        );
+    }
+}
+
+#[test]
+fn any_one_of_several_held_sessions_resumes() {
+    let (mut world, hand) = start(Trust::Unproven, quiet("b"));
+    hand.hang_up(&mut world);
+    world.run();
+    let holds = vec![Session([9; 16]), hand.session(&world)];
+    let back = return_as(&mut world, holds, None);
+    assert_eq!(back.registered(&world).unwrap().resumed, Some(true));
+}
+
+#[test]
+fn the_acceptor_answers_to_the_resumed_session_until_its_response_is_acked() {
+    let (mut world, hand) = start(Trust::Unproven, quiet("b"));
+    let first = hand.session(&world);
+    hand.hang_up(&mut world);
+    world.run();
+    let second = return_as(&mut world, vec![first], None);
+    // The answer was lost: the dialler still holds only the first session.
+    second.hang_up(&mut world);
+    world.run();
+    let third = return_as(&mut world, vec![first], None);
+    assert_eq!(third.registered(&world).unwrap().resumed, Some(true));
+    third.ack_last_response(&mut world);
+    world.run();
+    third.hang_up(&mut world);
+    world.run();
+    // Once the answer was ACKed the first session is over.
+    let fourth = return_as(&mut world, vec![first], None);
+    assert_eq!(fourth.registered(&world).unwrap().resumed, Some(false));
+}
+
+#[test]
+fn answers_lost_twice_in_a_row_lose_no_session() {
+    let (mut world, hand) = start(Trust::Unproven, quiet("b").poison_limit(0));
+    let first = hand.session(&world);
+    let token = world.signal(0, "a", "m1");
+    world.run();
+    let mut hand = hand;
+    for turn in 0..5 {
+        hand.hang_up(&mut world);
+        world.run();
+        hand = return_as(&mut world, vec![first], None);
+        let resumed = hand.registered(&world).unwrap().resumed;
+        assert_eq!(resumed, Some(true), "turn {turn}");
+    }
+    assert_eq!(world.outcome(0, token), "pending");
+}
+
+#[test]
+fn a_dialler_that_kept_nothing_holds_nothing_and_reads_resumed_as_false() {
+    let mut world = World::with([quiet("a")]);
+    let (hand, _) = world.dialled_by(0, "b");
+    world.run();
+    assert_eq!(holds_of(&world, &hand), []);
+    hand.admit(&mut world, Some(Session([1; 16])), Some(true));
+    world.run();
+    assert_eq!(world.app_reports(0, "b"), [(0, "bound", Some(false))]);
+}
+
+#[test]
+fn a_dialler_that_finds_another_instance_reads_resumed_as_false() {
+    let mut world = World::with([quiet("a")]);
+    let (hand, _) = world.dialled_by(0, "b");
+    world.run();
+    hand.admit(&mut world, Some(Session([1; 16])), Some(false));
+    world.run();
+    let token = world.signal(0, "b", "m1");
+    world.run();
+    hand.hang_up(&mut world);
+    world.run();
+    let (mut again, _) = world.dialled_by(0, "b");
+    again.instance = Some(OTHER);
+    world.run();
+    again.admit(&mut world, Some(Session([2; 16])), Some(true));
+    world.run();
+    assert_eq!(world.outcome(0, token), "session-lost");
+    assert_eq!(
+        world.app_reports(0, "b").last(),
+        Some(&(0, "bound", Some(false)))
+    );
+}
+
+/// Everything that can wait for `a`, un-ACKed, when it comes back as `instance`:
+/// how it ended, and what the new one was sent.
+fn session_lost(
+    trust: Trust,
+    instance: Option<Instance>,
+    accepted: bool,
+) -> (Vec<(&'static str, String)>, Vec<String>) {
+    let (mut world, hand) = start(trust, quiet("b"));
+    hand.ack_all(&mut world, true);
+    hand.subscribe(&mut world, "x");
+    ask(&mut world, &hand, "theirs");
+    let (_, stream) = world.subscribe(0, "a", "old");
+    world.run();
+    hand.respond(&mut world, "subscribe old", "fine");
+    world.run();
+    let acked = world.request(0, "a", "acked");
+    world.run();
+    hand.ack_all(&mut world, false);
+    if !accepted {
+        hand.hang_up(&mut world);
+        world.run();
+    }
+    let answer = world.answer(0, "theirs");
+    let tokens = [
+        ("signal", world.signal(0, "a", "s1")),
+        ("request", world.request(0, "a", "r1")),
+        ("subscribe", world.subscribe(0, "a", "new").0),
+        ("unsubscribe", world.unsubscribe(0, stream.unwrap())),
+        ("acked request", acked),
+        ("answer", answer),
+    ];
+    let notify = (!accepted).then(|| ("notify", world.emit(0, "x", "n1")[0]));
+    world.run();
+    if accepted {
+        hand.hang_up(&mut world);
+        world.run();
+    }
+    let back = return_as(&mut world, Vec::new(), instance);
+    let ends = tokens
+        .into_iter()
+        .chain(notify)
+        .map(|(name, token)| (name, world.outcome(0, token)))
+        .collect();
+    let heard = back.heard(&world)[2..]
+        .iter()
+        .map(|line| (*line).to_owned())
+        .collect();
+    (ends, heard)
+}
+
+fn ends(ends: &[(&'static str, String)], kept: &[&str]) {
+    for (name, end) in ends {
+        let expected = if kept.contains(name) {
+            "pending"
+        } else {
+            "session-lost"
+        };
+        assert_eq!(end, expected, "{name}");
+    }
+}
+
+#[test]
+fn a_new_proven_instance_gets_the_requests_and_subscribes_never_acked() {
+    for accepted in [false, true] {
+        let (outcomes, heard) = session_lost(Trust::Proven, Some(OTHER), accepted);
+        ends(&outcomes, &["request", "subscribe"]);
+        assert_eq!(heard, ["request r1", "subscribe new"]);
+    }
+}
+
+#[test]
+fn a_new_unproven_instance_gets_nothing() {
+    for accepted in [false, true] {
+        let (outcomes, heard) = session_lost(Trust::Unproven, Some(OTHER), accepted);
+        ends(&outcomes, &[]);
+        assert_eq!(heard, Vec::<String>::new());
+    }
+}
+
+#[test]
+fn an_unchanged_instance_gets_the_requests_and_subscribes_never_accepted_by_a_provider() {
+    for trust in [Trust::Proven, Trust::Unproven] {
+        let (outcomes, heard) = session_lost(trust, None, false);
+        ends(&outcomes, &["request", "subscribe"]);
+        assert_eq!(heard, ["request r1", "subscribe new"]);
+        let (outcomes, heard) = session_lost(trust, None, true);
+        ends(&outcomes, &[]);
+        assert_eq!(heard, Vec::<String>::new());
+    }
+}
+
+fn ask(world: &mut World, hand: &Hand, label: &str) {
+    hand.say(
+        world,
+        Body::Request {
+            kind: nacp_proto::RequestKind::Event,
+            target: Some("work".into()),
+            payload: payload(label),
+        },
+    );
+}
+
+#[test]
+fn a_lost_session_takes_the_other_sides_subscriptions_handlers_and_dedup_window() {
+    let (mut world, hand) = start(Trust::Proven, quiet("b"));
+    hand.subscribe(&mut world, "x");
+    ask(&mut world, &hand, "r1");
+    let signal = nacp_proto::Signal::Pause;
+    let parent_id = crate::support::id("run");
+    let body = Body::Signal { parent_id, signal };
+    hand.say_with(&mut world, crate::support::id("one"), body.clone());
+    world.run();
+    hand.hang_up(&mut world);
+    world.run();
+    let back = return_as(&mut world, Vec::new(), Some(OTHER));
+    assert_eq!(world.node(0).snapshot().subscriptions, 0);
+    assert_eq!(world.node(0).snapshot().running, 0);
+    let cancelled: Vec<_> = world.sites[0]
+        .events
+        .iter()
+        .filter_map(|(_, event)| match event {
+            Event::Cancelled { reason, .. } => Some(*reason),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(cancelled, [Undelivered::SessionLost]);
+    let answer = world.answer(0, "r1");
+    world.run();
+    assert_eq!(world.outcome(0, answer), "session-lost");
+    back.say_with(&mut world, crate::support::id("one"), body);
+    world.run();
+    assert_eq!(world.handled(0), ["r1", "pause", "pause"]);
+}
+
+#[test]
+fn t21_what_our_user_listens_to_is_subscribed_again_after_a_lost_session() {
+    let mut world = World::with([quiet("a"), quiet("b")]);
+    world.trust = Trust::Unproven;
+    let wire = world.link(0, 1);
+    let streams: Vec<_> = ["x:*", "x:y", "*:y"]
+        .into_iter()
+        .map(|pattern| world.subscribe(0, "b", pattern).1.unwrap())
+        .collect();
+    world.run();
+    // `b` notices 60 s before `a`, and has dropped it when `a` is back.
+    world.notice(wire, ACCEPTOR, None);
+    world.advance_to(secs(60));
+    world.notice(wire, DIALLER, None);
+    world.advance_to(secs(121));
+    assert_eq!(world.state(1, "a"), None);
+    assert_eq!(world.state(0, "b"), Some(LinkState::Offline));
+    let again = world.link(0, 1);
+    let mut subscribes = world.said(again, DIALLER);
+    subscribes.retain(|line| line.starts_with("subscribe"));
+    assert_eq!(
+        subscribes,
+        ["subscribe x:*", "subscribe x:y", "subscribe *:y"]
+    );
+    assert_eq!(world.node(1).snapshot().subscriptions, 3);
+    world.emit(1, "x:y", "e3");
+    world.run();
+    let hits: Vec<_> = streams
+        .iter()
+        .map(|stream| (*stream, "e3".to_owned()))
+        .collect();
+    assert_eq!(world.sites[0].hits, hits);
+}
+
+#[test]
+fn t21_a_resumed_session_subscribes_nothing_again_and_loses_no_event() {
+    let mut world = World::with([quiet("a"), quiet("b")]);
+    let wire = world.link(0, 1);
+    for pattern in ["x:*", "x:y", "*:y"] {
+        world.subscribe(0, "b", pattern);
+    }
+    world.run();
+    world.cut(wire);
+    for second in [1, 2, 3] {
+        world.advance_to(secs(second));
+        let now = world.now();
+        let nacp_link::Connect::Dial(dial) = world.node(0).connect(Some(app("b")), None, None)
+        else {
+            panic!("expected a dial");
+        };
+        world.node(0).handle_dial_failed(now, dial);
+        world.run();
+    }
+    world.emit(1, "x:y", "e1");
+    world.advance_to(secs(4));
+    let again = world.link(0, 1);
+    world.emit(1, "x:y", "e2");
+    world.run();
+    assert!(
+        !world
+            .said(again, DIALLER)
+            .iter()
+            .any(|line| line.starts_with("subscribe"))
+    );
+    let labels: Vec<_> = world.sites[0]
+        .hits
+        .iter()
+        .map(|(_, label)| label.as_str())
+        .collect();
+    assert_eq!(labels, ["e1", "e1", "e1", "e2", "e2", "e2"]);
+    assert_eq!(world.node(1).snapshot().subscriptions, 3);
+}
+
+#[test]
+fn t21_a_cut_in_the_middle_of_subscribing_again_doubles_and_loses_nothing() {
+    let mut world = World::with([quiet("a").submit_max_count(1), quiet("b")]);
+    let wire = world.link(0, 1);
+    for pattern in ["x:*", "x:y", "*:y"] {
+        world.subscribe(0, "b", pattern);
+    }
+    world.run();
+    world.notice(wire, ACCEPTOR, None);
+    world.advance_to(secs(60));
+    world.notice(wire, DIALLER, None);
+    world.advance_to(secs(121));
+    let (half, _) = world.dial(0, 1);
+    world.set_intake(half, DIALLER, crate::support::Intake::Stalled);
+    let subscribes = |world: &World| {
+        let mut said = world.said(half, DIALLER);
+        said.retain(|line| line.starts_with("subscribe"));
+        said.join(", ")
+    };
+    while subscribes(&world) != "subscribe x:*, subscribe x:y" {
+        world.run();
+        world.accept(half, DIALLER, 1);
+    }
+    world.run();
+    world.cut(half);
+    world.run();
+    world.link(0, 1);
+    assert_eq!(world.node(1).snapshot().subscriptions, 3);
+    world.emit(1, "x:y", "e");
+    world.run();
+    assert_eq!(world.sites[0].hits.len(), 3);
+}
+
+#[test]
+fn t21_a_stream_that_is_refused_when_subscribed_again_ends_with_an_error() {
+    let mut world = World::with([quiet("a")]);
+    let (hand, _) = world.dialled_by(0, "b");
+    world.run();
+    hand.admit(&mut world, Some(Session([1; 16])), Some(false));
+    hand.ack_all(&mut world, true);
+    world.run();
+    let streams = ["x", "y"].map(|pattern| world.subscribe(0, "b", pattern).1.unwrap());
+    world.run();
+    for line in ["subscribe x", "subscribe y"] {
+        hand.respond(&mut world, line, "fine");
+    }
+    world.run();
+    hand.hang_up(&mut world);
+    world.run();
+    let (again, _) = world.dialled_by(0, "b");
+    world.run();
+    again.ack_all(&mut world, true);
+    again.admit(&mut world, Some(Session([2; 16])), Some(false));
+    world.run();
+    assert_eq!(again.heard(&world)[2..], ["subscribe x", "subscribe y"]);
+    let parent_id = again.last_id(&world, "subscribe x");
+    again.say(
+        &mut world,
+        Body::Response(nacp_proto::Response::not_ok(parent_id, "limit-reached")),
+    );
+    again.respond(&mut world, "subscribe y", "fine");
+    world.run();
+    let ended: Vec<_> = world.sites[0]
+        .events
+        .iter()
+        .filter_map(|(_, event)| match event {
+            Event::StreamEnded { stream, reason } => Some((*stream, reason.clone())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        ended,
+        [(
+            streams[0],
+            StreamEnd::Refused {
+                why: Some("limit-reached".into())
+            }
+        )]
+    );
+    assert_eq!(world.node(0).snapshot().streams, 1);
+}
+
+#[test]
+fn t21_streams_end_with_their_link_and_no_later_register_revives_them() {
+    let mut world = World::with([quiet("a"), quiet("b")]);
+    let wire = world.link(0, 1);
+    world.subscribe(0, "b", "x");
+    world.run();
+    world.cut(wire);
+    world.advance_to(secs(120));
+    assert_eq!(world.node(0).snapshot().streams, 0);
+    let again = world.link(0, 1);
+    assert_eq!(
+        world.said(again, DIALLER),
+        ["register", "ack answer register"]
+    );
+    assert_eq!(world.node(1).snapshot().subscriptions, 0);
+}
+
+#[test]
+fn t21_ten_turns_of_both_kinds_leave_one_subscription_each() {
+    let mut world = World::with([quiet("a"), quiet("b")]);
+    let mut wire = world.link(0, 1);
+    for pattern in ["x:*", "x:y", "*:y"] {
+        world.subscribe(0, "b", pattern);
+    }
+    world.run();
+    for _ in 0..10 {
+        world.cut(wire);
+        world.advance(secs(1));
+        wire = world.link(0, 1);
+        world.notice(wire, ACCEPTOR, None);
+        world.advance(secs(60));
+        world.notice(wire, DIALLER, None);
+        world.advance(secs(61));
+        wire = world.link(0, 1);
+        assert_eq!(world.node(1).snapshot().subscriptions, 3);
+        let before = world.sites[0].hits.len();
+        world.emit(1, "x:y", "e");
+        world.run();
+        assert_eq!(world.sites[0].hits.len(), before + 3);
+    }
+}
+
+#[test]
+fn a_restart_of_the_other_side_resubscribes_and_answers_what_was_not_acked() {
+    let mut world = World::with([quiet("a"), quiet("b")]);
+    world.trust = Trust::Proven;
+    let wire = world.link(0, 1);
+    world.subscribe(0, "b", "x");
+    let acked = world.request(0, "b", "acked");
+    world.run();
+    world.swallow(wire);
+    let waiting = world.request(0, "b", "waiting");
+    world.advance(ms(10));
+    world.set_mode(wire, ACCEPTOR, crate::support::Mode::Deliver);
+    world.restart(1, quiet("b"), [9; 32]);
+    world.run();
+    assert_eq!(world.state(0, "b"), Some(LinkState::Offline));
+    world.advance_to(secs(1));
+    world.link(0, 1);
+    assert_eq!(world.outcome(0, acked), "session-lost");
+    assert_eq!(world.node(1).snapshot().subscriptions, 1);
+    world.answer(1, "waiting");
+    world.run();
+    assert_eq!(world.outcome(0, waiting), "ok waiting");
+}
+
+#[test]
+fn a_link_kept_as_foreign_is_resumed_unless_the_policy_says_otherwise() {
+    let config = quiet("b").admittance(nacp_link::Admittance::Ask);
+    for (verdict, expected, replayed) in [
+        (nacp_link::Verdict::Admit, "pending", true),
+        (nacp_link::Verdict::AdmitAnew, "session-lost", false),
+    ] {
+        let mut world = World::with([config.clone()]);
+        world.sites[0].verdict = Some(nacp_link::Verdict::Admit);
+        let hand = world.foreign(0, "a");
+        let token = world.signal(0, "a", "m1");
+        world.run();
+        hand.hang_up(&mut world);
+        world.run();
+        world.sites[0].verdict = Some(verdict);
+        let mut back = world.hand(0, "a");
+        back.instance = None;
+        back.register(&mut world);
+        world.run();
+        back.ack_last_response(&mut world);
+        world.run();
+        assert_eq!(world.outcome(0, token), expected, "{verdict:?}");
+        assert_eq!(back.heard(&world).contains(&"signal m1"), replayed);
+    }
+}
+
+#[test]
+fn an_app_that_the_policy_calls_proven_gets_what_waited_for_it() {
+    let config = quiet("b").admittance(nacp_link::Admittance::Ask);
+    for (verdict, expected) in [
+        (nacp_link::Verdict::AdmitProven, "pending"),
+        (nacp_link::Verdict::Admit, "session-lost"),
+    ] {
+        let mut world = World::with([config.clone()]);
+        world.trust = Trust::Unproven;
+        world.sites[0].verdict = Some(nacp_link::Verdict::Admit);
+        let hand = world.native(0, "a");
+        let token = world.request(0, "a", "r1");
+        world.run();
+        hand.hang_up(&mut world);
+        world.run();
+        world.sites[0].verdict = Some(verdict);
+        return_as(&mut world, Vec::new(), Some(OTHER));
+        assert_eq!(world.outcome(0, token), expected);
+    }
+}
+
+#[test]
+fn with_resume_any_instance_whoever_returns_gets_everything() {
+    let (mut world, hand) = start(Trust::Unproven, quiet("b").resume_any_instance(true));
+    let tokens = [world.signal(0, "a", "m1"), world.request(0, "a", "r1")];
+    world.run();
+    hand.hang_up(&mut world);
+    world.run();
+    let back = return_as(&mut world, Vec::new(), Some(OTHER));
+    assert_eq!(back.heard(&world)[2..], ["signal m1", "request r1"]);
+    assert_eq!(world.outcomes(0, &tokens), ["pending"; 2]);
+}
