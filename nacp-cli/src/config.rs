@@ -144,8 +144,13 @@ mod tests {
     fn find(toml: &str, name: Option<&str>) -> Result<Context, String> {
         let file: File = toml::from_str(toml).map_err(|error| error.to_string())?;
         let found = Context::find(file, name, Path::new("/etc/nacp/config.toml"));
-        found
-            .map_err(|failure| format!("{}: {}", failure.message, failure.hint.unwrap_or_default()))
+        found.map_err(|failure| {
+            format!(
+                "{}: {}",
+                failure.message,
+                failure.hint.as_deref().unwrap_or_default()
+            )
+        })
     }
 
     const FILE: &str = "default = \"dev\"\n\

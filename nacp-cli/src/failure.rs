@@ -1,4 +1,5 @@
 use std::io;
+use std::ops::{Deref, DerefMut};
 
 use serde::Serialize;
 
@@ -7,8 +8,14 @@ use crate::reasons::{self, Met};
 
 /// Why a command did not do what it was asked for: a sentence for people, a word for scripts, and
 /// what to try.
+///
+/// Small, because it is the rare half of every result.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Failure {
+#[serde(transparent)]
+pub(crate) struct Failure(Box<Details>);
+
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Details {
     #[serde(skip)]
     pub(crate) exit: Exit,
     /// What was being done.
@@ -43,7 +50,7 @@ impl Failure {
         let reason = reason.into();
         let known = reasons::find(&reason).filter(|known| known.met != Met::Here);
         let hint = known.map(|known| known.advice.to_owned());
-        Self {
+        Self(Box::new(Details {
             exit,
             stage,
             reason,
@@ -51,7 +58,7 @@ impl Failure {
             payload: None,
             explained: None,
             hint,
-        }
+        }))
     }
 
     /// Tells what the reason means, if that is known.
@@ -70,6 +77,11 @@ impl Failure {
         self
     }
 
+    /// Whether it would be no use to try again.
+    pub(crate) fn ends_everything(&self) -> bool {
+        matches!(self.exit, Exit::Usage | Exit::Local | Exit::Interrupted)
+    }
+
     /// What the user asked for cannot be.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::new(Exit::Usage, "usage", "usage", message)
@@ -86,6 +98,20 @@ impl Failure {
 
     pub(crate) fn timed_out(stage: &'static str, message: impl Into<String>) -> Self {
         Self::new(Exit::TimedOut, stage, "timeout", message)
+    }
+}
+
+impl Deref for Failure {
+    type Target = Details;
+
+    fn deref(&self) -> &Details {
+        &self.0
+    }
+}
+
+impl DerefMut for Failure {
+    fn deref_mut(&mut self) -> &mut Details {
+        &mut self.0
     }
 }
 

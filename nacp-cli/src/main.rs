@@ -1,6 +1,7 @@
 //! Probe, call and watch NACP peers.
 
 mod args;
+mod argument;
 mod cmd;
 mod config;
 mod diag;

@@ -70,6 +70,14 @@ impl Output {
         matches!(self.format, Format::Human)
     }
 
+    /// How many columns there are. A pipe has as many as it takes, so that no line is broken.
+    pub(crate) fn width(&self) -> usize {
+        let size = terminal_size::terminal_size_of(io::stdout());
+        size.map_or(usize::MAX, |(terminal_size::Width(width), _)| {
+            usize::from(width)
+        })
+    }
+
     /// For what is not a result.
     pub(crate) const fn notes(&self) -> Notes {
         self.notes
@@ -87,6 +95,13 @@ impl Output {
     pub(crate) fn plain(&mut self, line: impl fmt::Display) -> io::Result<()> {
         writeln!(self.stdout, "{line}")?;
         self.stdout.flush()
+    }
+
+    /// From now on there are many documents, each on a line.
+    pub(crate) fn stream(&mut self) {
+        if self.format == Format::Json {
+            self.format = Format::Ndjson;
+        }
     }
 
     /// The one document of a command; nothing for people and in tables.

@@ -1,12 +1,12 @@
 //! One call of an ability.
 
-use std::io::Read;
 use std::time::Instant;
 
 use nacp::Payload;
 use serde::Serialize;
 
 use crate::args::CallArgs;
+use crate::argument::argument;
 use crate::dial::{Plan, Session};
 use crate::failure::{Failure, Stop};
 use crate::interrupt::Interrupt;
@@ -72,29 +72,5 @@ fn tell(
             output.document("call", called, Some(&failure))?;
             Err(Stop::Told(failure))
         }
-    }
-}
-
-/// JSON, `@FILE`, or `-` for standard input.
-fn argument(data: Option<&str>) -> Result<Payload, Failure> {
-    let text = match data {
-        None => return Ok(Payload::empty()),
-        Some("-" | "@-") => standard_input()?,
-        Some(data) => match data.strip_prefix('@') {
-            Some(path) => std::fs::read_to_string(path)
-                .map_err(|error| Failure::usage(format!("cannot read {path}: {error}")))?,
-            None => data.to_owned(),
-        },
-    };
-    value::payload(&text).map_err(|error| Failure::usage(format!("the argument is {error}")))
-}
-
-fn standard_input() -> Result<String, Failure> {
-    let mut text = String::new();
-    match std::io::stdin().lock().read_to_string(&mut text) {
-        Ok(_) => Ok(text),
-        Err(error) => Err(Failure::usage(format!(
-            "cannot read standard input: {error}"
-        ))),
     }
 }

@@ -32,7 +32,7 @@ pub(crate) fn unreachable(error: &TcpError, limit: Duration) -> Failure {
         )
         .hint("the DNS server does not answer; try an address in numbers"),
         TcpError::Unreachable { attempts } => not_connected(error, attempts),
-        _ => Failure::new(
+        TcpError::PortZero | _ => Failure::new(
             Exit::CannotConnect,
             "connect",
             "unreachable",

@@ -84,7 +84,7 @@ fn secret(args: &DialArgs, context: &Context) -> Result<Option<Secret>, Failure>
 }
 
 /// A name that no other run has: two of one name would push each other out.
-fn random_app_id() -> AppId {
+pub(super) fn random_app_id() -> AppId {
     let random = Uuid::new_v4().simple().to_string();
     let digits = random.get(..8).unwrap_or(&random);
     let app = AppId::new(format!("nacp-cli-{digits}"));

@@ -2,10 +2,10 @@ use std::future::{Future, IntoFuture};
 use std::time::Duration;
 
 use nacp::proto::AppId;
-use nacp::{Builder, NApp, Reconnect, RequestError};
+use nacp::{Builder, NApp, Reconnect, RequestError, Undelivered};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::{Plan, diagnosis};
+use super::{Plan, diagnosis, plan};
 use crate::escape::escaped;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -25,6 +25,9 @@ pub(crate) struct Session {
 
 /// How long a good-bye may take; the peer's answer to it is a courtesy.
 const FAREWELL: Duration = Duration::from_millis(800);
+
+/// How much of the limit is kept to find out who else answers, at most.
+const LEARNING: Duration = Duration::from_secs(1);
 
 impl Session {
     /// Starts the node; nothing is dialled yet.
@@ -57,8 +60,25 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// What went wrong, at which stage.
+    /// What went wrong, at which stage. If the app that was named stays silent, that somebody else
+    /// is there, as far as that can be learned within the limit.
     pub(crate) async fn connect(&self, deadline: Instant) -> Result<AppId, Failure> {
+        let Some(app) = &self.target.app else {
+            return self.register(deadline, self.timeout).await;
+        };
+        let reserve = LEARNING.min(self.timeout / 4);
+        let registered = self
+            .register(deadline - reserve, self.timeout - reserve)
+            .await;
+        match registered {
+            Err(silence) if silence.reason == "response-timeout" => {
+                Err(self.who_is_there(app, silence, deadline).await)
+            }
+            other => other,
+        }
+    }
+
+    async fn register(&self, deadline: Instant, limit: Duration) -> Result<AppId, Failure> {
         let mut target = nacp::Target::from(&self.target.address);
         if let Some(app) = &self.target.app {
             target = target.expect(app.clone());
@@ -68,8 +88,29 @@ impl Session {
             Ok(Ok(peer)) => Ok(peer),
             Ok(Err(_)) | Err(_) => {
                 let seen = self.trace.seen();
-                Err(diagnosis::diagnose(&seen, &self.target, self.timeout))
+                Err(diagnosis::diagnose(&seen, &self.target, limit))
             }
+        }
+    }
+
+    /// Native peers tell their name to who asks for anybody.
+    async fn who_is_there(&self, app: &AppId, mut silence: Failure, deadline: Instant) -> Failure {
+        let Ok(asker) = NApp::builder(plan::random_app_id()).start().await else {
+            return silence;
+        };
+        let anybody = nacp::Target::from(&self.target.address);
+        let asking = asker
+            .connect(anybody)
+            .reconnect(Reconnect::off())
+            .into_future();
+        let learned = timeout_at(deadline, asking).await;
+        asker.terminate_now();
+        match learned {
+            Ok(Ok(found)) => {
+                silence.message = format!("{}: {found} is there, not {app}", silence.message);
+                silence.hint(format!("use {found}@{}", self.target.address))
+            }
+            Ok(Err(_)) | Err(_) => silence,
         }
     }
 
@@ -134,10 +175,12 @@ fn unanswered(stage: &'static str, error: &RequestError) -> Failure {
             failure
         }
         RequestError::Undelivered(reason) => {
-            let exit = match reason {
-                nacp::Undelivered::Timeout => Exit::TimedOut,
-                nacp::Undelivered::TooLarge => Exit::SaidNo,
-                _ => Exit::LinkLost,
+            let exit = if *reason == Undelivered::Timeout {
+                Exit::TimedOut
+            } else if *reason == Undelivered::TooLarge {
+                Exit::SaidNo
+            } else {
+                Exit::LinkLost
             };
             Failure::new(
                 exit,
@@ -152,6 +195,6 @@ fn unanswered(stage: &'static str, error: &RequestError) -> Failure {
             "malformed",
             format!("the answer cannot be read: {error}"),
         ),
-        _ => Failure::usage(error.to_string()),
+        RequestError::App(_) | RequestError::Encode(_) | _ => Failure::usage(error.to_string()),
     }
 }

@@ -194,14 +194,14 @@ pub(super) const TABLE: &[Known] = &[
     Known {
         word: "no-processor",
         met: Met::Answer,
-        meaning: "The app has no ability or event of this name.",
+        meaning: "The app handles no requests of this kind, abilities or events, at all.",
         heals: "Not by itself.",
         advice: "`nacp-cli probe` lists what the app declares; an event is called with --event",
     },
     Known {
         word: "processor-failed",
         met: Met::Answer,
-        meaning: "The handler failed, or there is no target of this name in a TypeScript peer.",
+        meaning: "There is no ability or event of this name, or its handler failed.",
         heals: "Depends on the handler.",
         advice: "read the error in the answer's payload; `nacp-cli probe` lists what the app declares",
     },

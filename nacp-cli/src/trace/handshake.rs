@@ -110,19 +110,16 @@ impl Handshake {
         let Decoded::Message(message) = decoded else {
             return;
         };
-        match message.body {
-            Body::Ack { .. } => {
-                self.ack.get_or_insert(now);
-            }
-            Body::Response(response) => {
-                self.answer = Some(Answer {
-                    at: now,
-                    app: message.from,
-                    outcome: outcome(response),
-                    version: version(bytes),
-                });
-            }
-            _ => {}
+        if matches!(message.body, Body::Ack { .. }) {
+            self.ack.get_or_insert(now);
+        }
+        if let Body::Response(response) = message.body {
+            self.answer = Some(Answer {
+                at: now,
+                app: message.from,
+                outcome: outcome(response),
+                version: version(bytes),
+            });
         }
     }
 }
@@ -151,18 +148,16 @@ fn version(message: &[u8]) -> Option<(u64, u64)> {
         let (_, value) = numbers
             .iter()
             .find(|(key, _)| key.as_text() == Some(name))?;
-        match value {
-            Value::Integer(integer) => u64::try_from(i128::from(*integer)).ok(),
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "whole, small and not below zero"
-            )]
-            Value::Float(float) if float.fract() == 0.0 && (0.0..1e9).contains(float) => {
-                Some(*float as u64)
-            }
-            _ => None,
+        if let Value::Integer(integer) = value {
+            return u64::try_from(i128::from(*integer)).ok();
         }
+        let float = value.as_float().filter(|float| float.fract() == 0.0)?;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "whole, small and not below zero"
+        )]
+        (0.0..1e9).contains(&float).then_some(float as u64)
     };
     Some((number("major")?, number("minor")?))
 }

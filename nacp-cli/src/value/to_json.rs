@@ -44,10 +44,9 @@ fn number(float: f64) -> serde_json::Value {
 }
 
 fn map(entries: &[(Value, Value)]) -> serde_json::Value {
-    let texts = entries.iter().map(|(key, value)| match key {
-        Value::Text(key) => Some((key.clone(), to_json(value))),
-        _ => None,
-    });
+    let texts = entries
+        .iter()
+        .map(|(key, value)| Some((key.as_text()?.to_owned(), to_json(value))));
     match texts.collect::<Option<Map<_, _>>>() {
         Some(object) => object.into(),
         None => {

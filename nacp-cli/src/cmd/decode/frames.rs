@@ -77,6 +77,11 @@ const fn place(error: &FrameError) -> usize {
         | FrameError::TooLarge { .. }
         | FrameError::SizeMismatch { .. } => 24,
         FrameError::OutOfBounds { .. } | FrameError::Overlapping { .. } => 16,
-        _ => 20,
+        FrameError::TotalSizeChanged { .. }
+        | FrameError::MessageTooLarge { .. }
+        | FrameError::TooManyMessages { .. }
+        | FrameError::ReassemblyTimeout
+        | FrameError::Truncated
+        | _ => 20,
     }
 }

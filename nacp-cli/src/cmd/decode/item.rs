@@ -150,7 +150,7 @@ fn bad_cbor(error: DiagError, base: usize) -> Failure {
 const fn offset_of(error: DecodeError) -> usize {
     match error {
         DecodeError::NotWellFormed(error) => scan_offset(error),
-        _ => 0,
+        DecodeError::NotAMap | DecodeError::Unusable { .. } | _ => 0,
     }
 }
 

@@ -70,7 +70,7 @@ fn time_in(seen: &Seen, stage: &str) -> Option<Duration> {
         "connect" => seen.resolved.as_ref().map(|resolved| resolved.at),
         _ => seen
             .sent
-            .or(seen.connected.as_ref().map(|connected| connected.at)),
+            .or_else(|| seen.connected.as_ref().map(|connected| connected.at)),
     };
     let answered = seen.handshake.answer.as_ref().map(|answer| answer.at);
     let until = answered

@@ -1,11 +1,14 @@
+use std::fmt;
 use std::net::SocketAddr;
 
 use nacp::Entry;
 use serde::Serialize;
 
+use super::Scope;
+use super::resume::Resumed;
 use super::stage::{Stage, Status};
 use super::stages::Probe;
-use crate::dial::Plan;
+use crate::escape::escaped;
 use crate::failure::Stop;
 use crate::latency::{Summary, millis};
 
@@ -20,6 +23,8 @@ pub(super) struct Report {
     address: Option<SocketAddr>,
     peer: Option<Peer>,
     heartbeat: Option<Summary>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resume: Option<Resumed>,
     stages: Vec<Stage>,
     /// The stage that failed.
     failed: Option<&'static str>,
@@ -40,8 +45,9 @@ struct Peer {
 }
 
 impl Report {
-    pub(super) fn new(probe: &Probe, plan: &Plan, embedded: bool, ended: Option<&Stop>) -> Self {
-        let seen = probe.trace().seen();
+    pub(super) fn new(probe: &Probe<'_>, scope: &Scope, ended: Option<&Stop>) -> Self {
+        let seen = probe.session.trace.seen();
+        let plan = &scope.plan;
         let failed = match ended {
             Some(Stop::Failed(failure) | Stop::Told(failure)) => Some(failure.stage),
             Some(Stop::Output(_)) | None => None,
@@ -52,15 +58,20 @@ impl Report {
                 .as_ref()
                 .map(ToString::to_string)
                 .unwrap_or_default(),
-            embedded,
+            embedded: scope.embedded,
             own: plan.own.as_str().to_owned(),
             address: seen.connected.as_ref().map(|connected| connected.remote),
             peer: Peer::new(probe, &seen),
             heartbeat: probe.heartbeat,
+            resume: probe.resumed,
             stages: probe.stages.done.clone(),
             failed,
             took_ms: millis(probe.began.elapsed()),
         }
+    }
+
+    pub(super) fn stages(&self) -> &[Stage] {
+        &self.stages
     }
 
     pub(super) const fn took_ms(&self) -> f64 {
@@ -73,9 +84,31 @@ impl Report {
     }
 }
 
+impl fmt::Display for Report {
+    /// Who probed whom, in a few lines of Markdown.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "- target: `{}`", escaped(&self.target))?;
+        if let Some(address) = self.address {
+            writeln!(f, "- address: {address}")?;
+        }
+        writeln!(f, "- own AppId: `{}`", escaped(&self.own))?;
+        let Some(peer) = &self.peer else {
+            return writeln!(f, "- peer: not known");
+        };
+        let version = peer.version.as_deref().unwrap_or("of an unknown version");
+        let kind = if peer.native { "native" } else { "foreign" };
+        let gateway = if peer.gateway { ", a gateway" } else { "" };
+        writeln!(
+            f,
+            "- peer: `{}`, NACP {version}, {kind}{gateway}",
+            escaped(&peer.app)
+        )
+    }
+}
+
 impl Peer {
     /// Only of an app that let us in.
-    fn new(probe: &Probe, seen: &crate::trace::Seen) -> Option<Self> {
+    fn new(probe: &Probe<'_>, seen: &crate::trace::Seen) -> Option<Self> {
         let app = probe.peer.as_ref()?;
         let answer = seen.handshake.answer.as_ref()?;
         let info = answer.outcome.as_ref().ok()?;

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::failure::Failure;
+use crate::failure::{Explained, Failure};
 use crate::latency::millis;
 use crate::output::{Output, Tone};
 
@@ -26,6 +26,9 @@ pub(super) struct Stage {
     pub(super) ms: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) detail: Option<String>,
+    /// The document's `error` has it.
+    #[serde(skip)]
+    explained: Option<Explained>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) hint: Option<String>,
 }
@@ -41,6 +44,7 @@ impl Stage {
             status: Status::Ok,
             ms: took.map(millis),
             detail: Some(detail.into()).filter(|detail| !detail.is_empty()),
+            explained: None,
             hint: None,
         }
     }
@@ -54,15 +58,12 @@ impl Stage {
     }
 
     pub(super) fn failed(failure: &Failure, took: Option<Duration>) -> Self {
-        let mut detail = failure.message.clone();
-        if let Some(explained) = &failure.explained {
-            detail = format!("{detail}\n{}\n{}", explained.meaning, explained.heals);
-        }
         Self {
             name: failure.stage,
             status: Status::Fail,
             ms: took.map(millis),
-            detail: Some(detail),
+            detail: Some(failure.message.clone()),
+            explained: failure.explained,
             hint: failure.hint.clone(),
         }
     }
@@ -73,6 +74,7 @@ impl Stage {
             status: Status::Skipped,
             ms: None,
             detail: None,
+            explained: None,
             hint: None,
         }
     }
@@ -136,11 +138,30 @@ fn show(stage: &Stage, output: &mut Output) -> io::Result<()> {
     for more in details {
         output.human(format_args!("{INDENT}{more}"))?;
     }
-    if let Some(hint) = &stage.hint {
-        output.human(format_args!(
-            "{INDENT}{} {hint}",
-            Tone::Faint.paint("hint:")
-        ))?;
+    if let Some(Explained { meaning, heals }) = stage.explained {
+        remark("means:", meaning, output)?;
+        remark("heals:", heals, output)?;
+    }
+    match &stage.hint {
+        Some(hint) => remark("hint:", hint, output),
+        None => Ok(()),
+    }
+}
+
+/// A sentence below a stage, over as many lines as it takes.
+fn remark(word: &str, text: &str, output: &mut Output) -> io::Result<()> {
+    let width = output.width().saturating_sub(INDENT.len()).max(40);
+    let options = textwrap::Options::new(width).subsequent_indent("  ");
+    for (index, line) in textwrap::wrap(&format!("{word} {text}"), options)
+        .iter()
+        .enumerate()
+    {
+        match line.strip_prefix(word).filter(|_| index == 0) {
+            Some(rest) => {
+                output.human(format_args!("{INDENT}{}{rest}", Tone::Faint.paint(word)))?
+            }
+            None => output.human(format_args!("{INDENT}{line}"))?,
+        }
     }
     Ok(())
 }

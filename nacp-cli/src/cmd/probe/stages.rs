@@ -1,61 +1,49 @@
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use nacp::Decl;
 use nacp::proto::AppId;
 
 use super::handshake;
 use super::stage::{Stage, Stages};
-use crate::dial::{Plan, Session};
-use crate::escape::escaped;
+use super::{Scope, link, resume};
+use crate::dial::Session;
 use crate::failure::{Failure, Stop};
 use crate::interrupt::Interrupt;
-use crate::latency::{Latency, Summary, millis};
+use crate::latency::Summary;
 use crate::output::Output;
 use crate::target::Target;
 
 /// What a probe has found so far.
 #[derive(Debug)]
-pub(super) struct Probe {
-    session: Session,
+pub(super) struct Probe<'a> {
+    scope: &'a Scope,
+    pub(super) session: Session,
     pub(super) stages: Stages,
     pub(super) began: Instant,
-    deadline: tokio::time::Instant,
-    count: u32,
+    pub(super) deadline: tokio::time::Instant,
     /// The stage under way, once there is a link.
     current: Option<&'static str>,
     pub(super) peer: Option<AppId>,
     pub(super) decl: Option<Decl>,
     pub(super) heartbeat: Option<Summary>,
+    pub(super) resumed: Option<resume::Resumed>,
 }
 
-const STAGES: [&str; 8] = [
-    "resolve",
-    "connect",
-    "frame",
-    "register",
-    "ack",
-    "introduce",
-    "heartbeat",
-    "good-bye",
-];
-
-/// On this machine, what TCP's delayed ACK costs a peer that writes header and body apart.
-const DELAYED_ACK: Duration = Duration::from_millis(35);
-
-impl Probe {
-    pub(super) async fn start(plan: &Plan, target: Target, count: u32) -> Result<Self, Failure> {
+impl<'a> Probe<'a> {
+    pub(super) async fn start(scope: &'a Scope, target: Target) -> Result<Self, Failure> {
         // Beats of the node itself would mix with those that are measured.
-        let session = Session::start(plan, target, |builder| builder.heartbeat_interval(None));
+        let session = Session::start(&scope.plan, target, |b| b.heartbeat_interval(None));
         Ok(Self {
+            scope,
             session: session.await?,
-            stages: Stages::new(STAGES.to_vec()),
+            stages: Stages::new(plan(scope)),
             began: Instant::now(),
-            deadline: plan.deadline(),
-            count,
+            deadline: scope.plan.deadline(),
             current: None,
             peer: None,
             decl: None,
             heartbeat: None,
+            resumed: None,
         })
     }
 
@@ -78,10 +66,6 @@ impl Probe {
         Err(failure.into())
     }
 
-    pub(super) const fn trace(&self) -> &crate::trace::Trace {
-        &self.session.trace
-    }
-
     pub(super) async fn close(self, interrupt: &Interrupt) {
         self.session.close(interrupt).await;
     }
@@ -89,12 +73,35 @@ impl Probe {
     async fn all(&mut self, output: &mut Output) -> Result<(), Stop> {
         let peer = self.connect(output).await?;
         self.peer = Some(peer.clone());
-        self.current = Some("introduce");
-        self.introduce(&peer, output).await?;
-        self.current = Some("heartbeat");
-        self.heartbeat(&peer, output).await?;
-        self.current = Some("good-bye");
-        self.good_bye(&peer, output).await
+        self.enter("introduce");
+        let (stage, decl) = link::introduce(self, &peer).await?;
+        self.decl = Some(decl);
+        self.stages.push(stage, output)?;
+        self.enter("heartbeat");
+        let (stage, summary) = link::heartbeat(self, &peer, self.scope.count).await?;
+        self.heartbeat = summary;
+        self.stages.push(stage, output)?;
+        self.enter("subscribe");
+        let stage = link::subscribe(self, &peer).await?;
+        self.stages.push(stage, output)?;
+        if let Some(call) = &self.scope.call {
+            self.enter("call");
+            let stage = link::call(self, &peer, call).await?;
+            self.stages.push(stage, output)?;
+        }
+        if self.scope.resume {
+            self.enter("resume");
+            let (stage, resumed) = resume::resume(self, &peer).await?;
+            self.resumed = Some(resumed);
+            self.stages.push(stage, output)?;
+        }
+        self.enter("good-bye");
+        let stage = link::good_bye(self, &peer).await?;
+        Ok(self.stages.push(stage, output)?)
+    }
+
+    const fn enter(&mut self, stage: &'static str) {
+        self.current = Some(stage);
     }
 
     fn failed(&mut self, failure: &Failure, output: &mut Output) -> Result<(), Stop> {
@@ -120,80 +127,14 @@ impl Probe {
         handshake::finish(&mut self.stages, &self.session.trace, output)?;
         Ok(peer)
     }
-
-    async fn introduce(&mut self, peer: &AppId, output: &mut Output) -> Result<(), Stop> {
-        let began = Instant::now();
-        let call = self.session.node.introduce(peer);
-        let decl = self
-            .session
-            .answer("introduce", self.deadline, call)
-            .await?;
-        let stage = Stage::ok("introduce", Some(began.elapsed()), declared(&decl));
-        self.decl = Some(decl);
-        Ok(self.stages.push(stage, output)?)
-    }
-
-    async fn heartbeat(&mut self, peer: &AppId, output: &mut Output) -> Result<(), Stop> {
-        let began = Instant::now();
-        let mut latency = Latency::new();
-        for _ in 0..self.count {
-            let call = self.session.node.heartbeat(peer);
-            latency.record(
-                self.session
-                    .answer("heartbeat", self.deadline, call)
-                    .await?,
-            );
-        }
-        self.heartbeat = latency.summary();
-        let Some(summary) = self.heartbeat else {
-            return Ok(self
-                .stages
-                .push(Stage::ok("heartbeat", None, "none asked for"), output)?);
-        };
-        let detail = format!("{} round trips: {summary}", summary.count);
-        let stage = Stage::ok("heartbeat", Some(began.elapsed()), detail);
-        let stage = if self.is_local() && summary.p50_ms >= millis(DELAYED_ACK) {
-            stage.warn(
-                "on one machine this is slow: does the peer write header and body apart, without \
-                 TCP_NODELAY? TypeScript peers do",
-            )
-        } else {
-            stage
-        };
-        Ok(self.stages.push(stage, output)?)
-    }
-
-    async fn good_bye(&mut self, peer: &AppId, output: &mut Output) -> Result<(), Stop> {
-        let began = Instant::now();
-        let parting = self.session.node.disconnect(peer);
-        let stage = match tokio::time::timeout_at(self.deadline, parting).await {
-            Ok(Ok(())) => Stage::ok("good-bye", Some(began.elapsed()), ""),
-            Ok(Err(_)) | Err(_) => {
-                return Err(Failure::timed_out("good-bye", "no answer to the unregister").into());
-            }
-        };
-        Ok(self.stages.push(stage, output)?)
-    }
-
-    fn is_local(&self) -> bool {
-        let seen = self.session.trace.seen();
-        let connected = seen.connected.as_ref();
-        connected.is_some_and(|connected| connected.remote.ip().to_canonical().is_loopback())
-    }
 }
 
-/// What an app declares, a line for each kind.
-fn declared(decl: &Decl) -> String {
-    let line = |kind: &str, entries: &[nacp::Entry]| match entries {
-        [] => format!("no {kind}"),
-        _ => {
-            let names: Vec<_> = entries.iter().map(|entry| escaped(&entry.name)).collect();
-            format!("{} {kind}: {}", entries.len(), names.join(", "))
-        }
-    };
-    format!(
-        "{}\n{}",
-        line("abilities", &decl.abilities),
-        line("events", &decl.events)
-    )
+/// What there is to go through.
+fn plan(scope: &Scope) -> Vec<&'static str> {
+    let mut stages = vec!["resolve", "connect", "frame", "register", "ack"];
+    stages.extend(["introduce", "heartbeat", "subscribe"]);
+    stages.extend(scope.call.as_ref().map(|_| "call"));
+    stages.extend(scope.resume.then_some("resume"));
+    stages.push("good-bye");
+    stages
 }

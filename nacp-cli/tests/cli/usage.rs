@@ -1,8 +1,6 @@
 //! What is typed wrong is found before anything is dialled.
 
-mod support;
-
-use support::run;
+use crate::support::run;
 
 #[test]
 fn without_arguments_three_commands_are_shown_that_work() {

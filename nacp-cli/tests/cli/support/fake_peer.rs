@@ -7,11 +7,12 @@ use std::time::Instant;
 use bytes::BufMut;
 use nacp::proto::{
     AppId, Body, ChunkSize, Chunker, Decoded, FrameDecoder, Message, MessageId, MsgId, Outcome,
-    Payload, PeerInfo, ReassemblyLimits, Registered, RequestKind, Response,
+    Payload, PeerInfo, ReassemblyLimits, Registered, Response,
 };
 
 /// The accepting side of one connection.
-pub struct FakePeer {
+#[derive(Debug)]
+pub(crate) struct FakePeer {
     stream: TcpStream,
     decoder: FrameDecoder,
     sent: u8,
@@ -19,7 +20,7 @@ pub struct FakePeer {
 }
 
 impl FakePeer {
-    pub fn new(stream: TcpStream, app: &str) -> Self {
+    pub(crate) fn new(stream: TcpStream, app: &str) -> Self {
         Self {
             stream,
             decoder: FrameDecoder::new(ReassemblyLimits::default()),
@@ -29,7 +30,7 @@ impl FakePeer {
     }
 
     /// The next message; `None` when the other side has closed.
-    pub fn recv(&mut self) -> Option<Message> {
+    pub(crate) fn recv(&mut self) -> Option<Message> {
         loop {
             if let Some(bytes) = self.decoder.poll_message(Instant::now()).unwrap() {
                 let Decoded::Message(message) = Message::decode(&bytes).unwrap() else {
@@ -53,7 +54,7 @@ impl FakePeer {
         }
     }
 
-    pub fn send(&mut self, to: &AppId, body: Body) {
+    pub(crate) fn send(&mut self, to: &AppId, body: Body) {
         self.sent += 1;
         let id = MessageId::new(&format!("fake-{}", self.sent)).unwrap();
         let message = Message::new(id, self.app.clone(), to.clone(), body);
@@ -64,20 +65,21 @@ impl FakePeer {
         }
     }
 
-    pub fn write(&mut self, bytes: &[u8]) {
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
         // The other side may have seen enough already.
         let _ = self.stream.write_all(bytes);
     }
 
-    pub fn ack(&mut self, message: &Message) {
+    pub(crate) fn ack(&mut self, message: &Message) {
         let parent_id = message.id.clone();
         self.send(&message.from, Body::Ack { parent_id });
     }
 
-    pub fn answer(&mut self, message: &Message, outcome: Outcome, payload: Payload) {
-        let kind = match &message.body {
-            Body::Request { kind, .. } => Some(*kind),
-            _ => None,
+    pub(crate) fn answer(&mut self, message: &Message, outcome: Outcome, payload: Payload) {
+        let kind = if let Body::Request { kind, .. } = &message.body {
+            Some(*kind)
+        } else {
+            None
         };
         let response = Response {
             outcome,
@@ -88,7 +90,7 @@ impl FakePeer {
     }
 
     /// Refuses the register that comes first, and reads on until the other side closes.
-    pub fn refuse(mut self, why: &str) {
+    pub(crate) fn refuse(mut self, why: &str) {
         if let Some(register) = self.recv() {
             self.ack(&register);
             let why = Some(why.into());
@@ -98,7 +100,7 @@ impl FakePeer {
     }
 
     /// Accepts the register that comes first, as a peer of the reference would; what it came from.
-    pub fn accept(&mut self) -> Option<AppId> {
+    pub(crate) fn accept(&mut self) -> Option<AppId> {
         let register = self.recv()?;
         self.ack(&register);
         let registered = Registered {
@@ -112,15 +114,11 @@ impl FakePeer {
 
     /// Goes on as a well-behaved peer, but that `treat` is asked first about each request; it
     /// answers `None` to leave the request unanswered.
-    pub fn serve(mut self, treat: impl Fn(&str) -> Option<(Outcome, Payload)>) {
+    pub(crate) fn serve(mut self, treat: impl Fn(&str) -> Option<(Outcome, Payload)>) {
         while let Some(message) = self.recv() {
             match &message.body {
                 Body::Ack { .. } | Body::Notify { .. } => {}
-                Body::Request {
-                    kind: RequestKind::Ability | RequestKind::Event,
-                    target,
-                    ..
-                } => {
+                Body::Request { target, .. } => {
                     self.ack(&message);
                     if let Some((outcome, payload)) = treat(target.as_deref().unwrap_or_default()) {
                         self.answer(&message, outcome, payload);
@@ -131,7 +129,11 @@ impl FakePeer {
                     self.answer(&message, Outcome::Ok, Payload::empty());
                     return;
                 }
-                _ => self.ack(&message),
+                Body::Subscribe { .. } | Body::Unsubscribe { .. } => {
+                    self.ack(&message);
+                    self.answer(&message, Outcome::Ok, Payload::empty());
+                }
+                Body::Register(_) | Body::Response(_) | Body::Signal { .. } => self.ack(&message),
             }
         }
     }

@@ -1,17 +1,15 @@
 //! What happens to a run whose output goes nowhere, or that is interrupted.
 
-mod support;
-
 use std::fs::File;
 use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use support::fake_peer::FakePeer;
-use support::{Served, command, finish, run, server, signal, stay_silent, wait};
+use crate::support::fake_peer::FakePeer;
+use crate::support::{Served, command, finish, run, server, signal, stay_silent, wait};
 
 /// Runs a shell line in which `$cli` is the binary.
-fn shell(line: &str) -> support::Run {
+fn shell(line: &str) -> crate::support::Run {
     let binary = command().get_program().to_owned();
     let mut shell = Command::new("bash");
     shell

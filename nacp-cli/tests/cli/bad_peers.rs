@@ -1,13 +1,11 @@
 //! What is no NACP peer, or does not let us in: each case names the stage that failed, what is wrong
 //! there and what to try, within the limit, in both forms.
 
-mod support;
-
 use std::io::Write;
 use std::time::Duration;
 
-use support::fake_peer::FakePeer;
-use support::{Run, closed_port, run, server, stay_silent};
+use crate::support::fake_peer::FakePeer;
+use crate::support::{Run, closed_port, run, server, stay_silent};
 
 /// Probes a target in both forms and returns both runs; they must agree.
 fn probe(target: &str) -> (Run, Run) {
@@ -24,15 +22,15 @@ fn probe(target: &str) -> (Run, Run) {
     (human, json)
 }
 
-struct Expected {
+struct Expected<'a> {
     code: i32,
-    stage: &'static str,
-    reason: &'static str,
-    message: &'static str,
-    hint: &'static str,
+    stage: &'a str,
+    reason: &'a str,
+    message: &'a str,
+    hint: &'a str,
 }
 
-fn expect(target: &str, expected: &Expected) {
+fn expect(target: &str, expected: &Expected<'_>) {
     let Expected {
         code,
         stage,
@@ -127,8 +125,23 @@ fn a_wrong_app_id_times_out_and_asks_for_the_right_one() {
             code: 5,
             stage: "register",
             reason: "response-timeout",
-            message: "no answer to the register within 2s",
+            message: "no answer to the register within 1.5s",
             hint: "is weather the right one?",
+        },
+    );
+}
+
+#[test]
+fn a_native_peer_of_another_name_is_named() {
+    let served = crate::support::Served::start();
+    expect(
+        &format!("weather@{}", served.address()),
+        &Expected {
+            code: 5,
+            stage: "register",
+            reason: "response-timeout",
+            message: "nacp-cli-serve is there, not weather",
+            hint: &format!("use {}", served.target),
         },
     );
 }
@@ -280,7 +293,7 @@ fn another_app_than_the_one_asked_for_is_named() {
 
 #[test]
 fn localhost_with_two_addresses_finds_the_one_that_listens() {
-    let served = support::Served::start();
+    let served = crate::support::Served::start();
     let port = served.address().rsplit_once(':').unwrap().1;
     let run = run(&["probe", &format!("localhost:{port}"), "--json"]);
     assert_eq!(run.code, 0, "{run:?}");

@@ -1,16 +1,6 @@
 //! The binary under test, and peers for it to meet.
-#![expect(
-    clippy::unwrap_used,
-    clippy::disallowed_methods,
-    reason = "a test that cannot go on fails"
-)]
-#![allow(
-    dead_code,
-    clippy::allow_attributes,
-    reason = "each test file uses a part of it"
-)]
 
-pub mod fake_peer;
+pub(crate) mod fake_peer;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -23,22 +13,22 @@ use serde_json::Value;
 
 /// What one run of the binary left behind.
 #[derive(Debug)]
-pub struct Run {
-    pub code: i32,
-    pub stdout: String,
-    pub stderr: String,
-    pub took: Duration,
+pub(crate) struct Run {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) took: Duration,
 }
 
 impl Run {
     /// The one JSON document on standard output.
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout)
             .unwrap_or_else(|error| panic!("{error} in {:?}", self.stdout))
     }
 
     /// One JSON document a line.
-    pub fn json_lines(&self) -> Vec<Value> {
+    pub(crate) fn json_lines(&self) -> Vec<Value> {
         let lines = self.stdout.lines();
         lines
             .map(|line| serde_json::from_str(line).unwrap())
@@ -47,7 +37,7 @@ impl Run {
 }
 
 /// The binary, without anything in its environment that would change what it does.
-pub fn command() -> Command {
+pub(crate) fn command() -> Command {
     let binary = cargo_bin_cmd!("nacp-cli").get_program().to_owned();
     let mut command = Command::new(binary);
     for (name, _) in std::env::vars_os() {
@@ -65,19 +55,19 @@ pub fn command() -> Command {
 }
 
 /// Runs the binary to its end, which must come within a minute.
-pub fn run(args: &[&str]) -> Run {
+pub(crate) fn run(args: &[&str]) -> Run {
     finish(command().args(args).spawn().unwrap())
 }
 
 /// Runs the binary with a text on its standard input.
-pub fn run_with_input(args: &[&str], input: &[u8]) -> Run {
+pub(crate) fn run_with_input(args: &[&str], input: &[u8]) -> Run {
     let mut child = command().args(args).stdin(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(input).unwrap();
     finish(child)
 }
 
 /// Waits for a child and takes what it wrote.
-pub fn finish(mut child: Child) -> Run {
+pub(crate) fn finish(mut child: Child) -> Run {
     let began = Instant::now();
     let stdout = child.stdout.take().map(drain);
     let stderr = child.stderr.take().map(drain);
@@ -105,7 +95,7 @@ fn drain(mut from: impl Read + Send + 'static) -> thread::JoinHandle<Vec<u8>> {
 }
 
 /// The exit code of a child that must end within `limit`; 128 and the signal if one killed it.
-pub fn wait(child: &mut Child, limit: Duration) -> i32 {
+pub(crate) fn wait(child: &mut Child, limit: Duration) -> i32 {
     use std::os::unix::process::ExitStatusExt;
     let pid = child.id();
     let (done, watched) = std::sync::mpsc::channel::<()>();
@@ -128,7 +118,7 @@ pub fn wait(child: &mut Child, limit: Duration) -> i32 {
 }
 
 /// Sends a signal to a process of ours.
-pub fn signal(pid: u32, name: &str) {
+pub(crate) fn signal(pid: u32, name: &str) {
     let sent = Command::new("kill")
         .arg(format!("-{name}"))
         .arg(pid.to_string())
@@ -137,19 +127,19 @@ pub fn signal(pid: u32, name: &str) {
 }
 
 /// `nacp-cli serve` on a free port; ends with the value.
-pub struct Served {
+#[derive(Debug)]
+pub(crate) struct Served {
     child: Child,
-    lines: BufReader<std::process::ChildStdout>,
     /// `APP@HOST:PORT`.
-    pub target: String,
+    pub(crate) target: String,
 }
 
 impl Served {
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self::start_with(&["127.0.0.1:0"])
     }
 
-    pub fn start_with(args: &[&str]) -> Self {
+    pub(crate) fn start_with(args: &[&str]) -> Self {
         let mut command = command();
         command.arg("serve").args(args).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
@@ -158,27 +148,16 @@ impl Served {
         lines.read_line(&mut target).unwrap();
         let target = target.trim_end().to_owned();
         assert!(target.contains('@'), "{target:?}");
-        Self {
-            child,
-            lines,
-            target,
-        }
+        Self { child, target }
     }
 
     /// `HOST:PORT`.
-    pub fn address(&self) -> &str {
+    pub(crate) fn address(&self) -> &str {
         self.target.rsplit_once('@').unwrap().1
     }
 
-    pub fn child(&mut self) -> &mut Child {
+    pub(crate) fn child(&mut self) -> &mut Child {
         &mut self.child
-    }
-
-    /// The next line on its standard output.
-    pub fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.lines.read_line(&mut line).unwrap();
-        line.trim_end().to_owned()
     }
 }
 
@@ -190,7 +169,7 @@ impl Drop for Served {
 }
 
 /// A TCP server on a free port that treats each connection so, in a thread of its own.
-pub fn server(treat: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
+pub(crate) fn server(treat: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let treat = std::sync::Arc::new(treat);
@@ -204,12 +183,12 @@ pub fn server(treat: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
 }
 
 /// Reads until the other side ends, and says nothing.
-pub fn stay_silent(mut stream: TcpStream) {
+pub(crate) fn stay_silent(mut stream: TcpStream) {
     let _ = std::io::copy(&mut stream, &mut std::io::sink());
 }
 
 /// A port with nothing behind it.
-pub fn closed_port() -> SocketAddr {
+pub(crate) fn closed_port() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()

@@ -1,0 +1,148 @@
+//! The stages that use the link.
+
+use std::time::{Duration, Instant};
+
+use nacp::proto::AppId;
+use nacp::{Decl, SubscribeError, Undelivered};
+use tokio::time::timeout_at;
+use uuid::Uuid;
+
+use super::Call;
+use super::stage::Stage;
+use super::stages::Probe;
+use crate::escape::escaped;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::latency::{Latency, Summary, millis};
+
+/// On this machine, what TCP's delayed ACK costs a peer that writes header and body apart.
+const DELAYED_ACK: Duration = Duration::from_millis(35);
+
+pub(super) async fn introduce(probe: &Probe<'_>, peer: &AppId) -> Result<(Stage, Decl), Failure> {
+    let began = Instant::now();
+    let call = probe.session.node.introduce(peer);
+    let decl = probe
+        .session
+        .answer("introduce", probe.deadline, call)
+        .await?;
+    let stage = Stage::ok("introduce", Some(began.elapsed()), declared(&decl));
+    Ok((stage, decl))
+}
+
+/// What an app declares, a line for each kind.
+fn declared(decl: &Decl) -> String {
+    let line = |kind: &str, entries: &[nacp::Entry]| match entries {
+        [] => format!("no {kind}"),
+        _ => {
+            let names: Vec<_> = entries.iter().map(|entry| escaped(&entry.name)).collect();
+            format!("{} {kind}: {}", entries.len(), names.join(", "))
+        }
+    };
+    format!(
+        "{}\n{}",
+        line("abilities", &decl.abilities),
+        line("events", &decl.events)
+    )
+}
+
+pub(super) async fn heartbeat(
+    probe: &Probe<'_>,
+    peer: &AppId,
+    count: u32,
+) -> Result<(Stage, Option<Summary>), Failure> {
+    let began = Instant::now();
+    let mut latency = Latency::new();
+    for _ in 0..count {
+        let call = probe.session.node.heartbeat(peer);
+        latency.record(
+            probe
+                .session
+                .answer("heartbeat", probe.deadline, call)
+                .await?,
+        );
+    }
+    let Some(summary) = latency.summary() else {
+        return Ok((Stage::ok("heartbeat", None, "none asked for"), None));
+    };
+    let detail = format!("{} round trips: {summary}", summary.count);
+    let mut stage = Stage::ok("heartbeat", Some(began.elapsed()), detail);
+    if is_local(probe) && summary.p50_ms >= millis(DELAYED_ACK) {
+        stage = stage.warn(
+            "on one machine this is slow: does the peer write header and body apart, without \
+             TCP_NODELAY? TypeScript peers do",
+        );
+    }
+    Ok((stage, Some(summary)))
+}
+
+fn is_local(probe: &Probe<'_>) -> bool {
+    let seen = probe.session.trace.seen();
+    let connected = seen.connected.as_ref();
+    connected.is_some_and(|connected| connected.remote.ip().to_canonical().is_loopback())
+}
+
+/// Subscribes to a name that nobody else uses, and unsubscribes.
+pub(super) async fn subscribe(probe: &Probe<'_>, peer: &AppId) -> Result<Stage, Failure> {
+    let began = Instant::now();
+    let name = format!("nacp-cli:probe:{}", Uuid::new_v4().simple());
+    let there_and_back = async {
+        let subscription = probe.session.node.subscribe(peer, &name).await?;
+        subscription.unsubscribe().await
+    };
+    match timeout_at(probe.deadline, there_and_back).await {
+        Ok(Ok(())) => Ok(Stage::ok(
+            "subscribe",
+            Some(began.elapsed()),
+            "and unsubscribe",
+        )),
+        Ok(Err(error)) => Err(not_subscribed("subscribe", &error)),
+        Err(_) => Err(Failure::timed_out(
+            "subscribe",
+            "no answer to the subscribe",
+        )),
+    }
+}
+
+/// What a subscribe that failed means.
+fn not_subscribed(stage: &'static str, error: &SubscribeError) -> Failure {
+    if let SubscribeError::Rejected { why } = error {
+        let why = why.as_deref().unwrap_or("without a reason");
+        return Failure::new(Exit::SaidNo, stage, why, escaped(why));
+    }
+    if let SubscribeError::Undelivered(reason) = error {
+        let is_late = *reason == Undelivered::Timeout;
+        let exit = if is_late {
+            Exit::TimedOut
+        } else {
+            Exit::LinkLost
+        };
+        return Failure::new(exit, stage, reason.as_str(), error.to_string());
+    }
+    Failure::usage(error.to_string())
+}
+
+pub(super) async fn call(probe: &Probe<'_>, peer: &AppId, call: &Call) -> Result<Stage, Failure> {
+    let began = Instant::now();
+    let request = probe
+        .session
+        .node
+        .request_raw(peer, &call.name, call.payload.clone());
+    let answer = probe
+        .session
+        .answer("call", probe.deadline, request)
+        .await?;
+    let detail = format!("{} answered {} bytes", escaped(&call.name), answer.len());
+    Ok(Stage::ok("call", Some(began.elapsed()), detail))
+}
+
+pub(super) async fn good_bye(probe: &Probe<'_>, peer: &AppId) -> Result<Stage, Failure> {
+    let began = Instant::now();
+    let parting = probe.session.node.disconnect(peer);
+    match timeout_at(probe.deadline, parting).await {
+        Ok(Ok(())) => Ok(Stage::ok("good-bye", Some(began.elapsed()), "")),
+        Ok(Err(_)) | Err(_) => Err(Failure::timed_out(
+            "good-bye",
+            "no answer to the unregister",
+        )),
+    }
+}

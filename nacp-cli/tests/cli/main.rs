@@ -1,0 +1,9 @@
+//! The binary as a user meets it.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod bad_peers;
+mod look;
+mod pipes;
+mod support;
+mod talk;
+mod usage;
