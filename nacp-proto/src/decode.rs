@@ -163,7 +163,7 @@ impl<'a> Keys<'a> {
     }
 
     fn envelope(&self) -> Result<Envelope, DecodeError> {
-        let app = |field: Field<'_>| field.text(|name| AppId::from_wire(name).ok()).flatten();
+        let app = |field: Field<'_>| field.text(|name| AppId::from_wire(name).ok());
         Ok(Envelope {
             id: self
                 .id

@@ -60,12 +60,15 @@ impl<'a> Field<'a> {
 
     /// What `make` makes of a text of good UTF-8.
     #[inline]
-    pub(crate) fn text<T>(self, make: impl FnOnce(&str) -> T) -> Option<T> {
-        std::str::from_utf8(&self.text_bytes()?).ok().map(make)
+    pub(crate) fn text<T>(self, make: impl FnOnce(&str) -> Option<T>) -> Option<T> {
+        match Scanner::new(self.0).take_short_text() {
+            Some(text) => make(std::str::from_utf8(text).ok()?),
+            None => make(std::str::from_utf8(&self.text_bytes()?).ok()?),
+        }
     }
 
     pub(crate) fn smol_str(self) -> Option<SmolStr> {
-        self.text(|text| SmolStr::new(text))
+        self.text(|text| Some(SmolStr::new(text)))
     }
 
     pub(crate) fn bool(self) -> Option<bool> {
@@ -104,7 +107,7 @@ impl<'a> Field<'a> {
                 .ok()
                 .filter(|_| text.len() == 32)
         };
-        self.text(parse)?.map(uuid::Uuid::into_bytes)
+        self.text(parse).map(uuid::Uuid::into_bytes)
     }
 
     pub(crate) fn instance(self) -> Option<Instance> {

@@ -175,9 +175,13 @@ impl<'a> Scanner<'a> {
     /// Goes past one whole item in which at most `depth` levels of arrays, maps and tags nest.
     #[inline]
     pub(crate) fn skip_item(&mut self, depth: usize) -> Result<(), ScanError> {
-        if self.take_short_text().is_some() {
-            return Ok(());
+        match self.take_short_text() {
+            Some(_) => Ok(()),
+            None => self.skip_any(depth),
         }
+    }
+
+    fn skip_any(&mut self, depth: usize) -> Result<(), ScanError> {
         let at = self.at();
         let head = self.head()?;
         self.skip_content(head, at, depth)
