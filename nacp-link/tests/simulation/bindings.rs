@@ -46,7 +46,12 @@ impl World {
         self.check(self.lives[other].app == app, || {
             format!("life {life} binds app {app} to a peer of life {other}")
         });
-        let is_up = self.conns[conn].ends[end].is_up;
+        let has_just_ended = self.lives[life]
+            .batch
+            .ended
+            .values()
+            .any(|at| *at == (conn, end));
+        let is_up = self.conns[conn].ends[end].is_up || has_just_ended;
         self.check(is_up, || {
             format!("life {life} binds app {app} to a peer that has ended")
         });

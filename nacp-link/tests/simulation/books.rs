@@ -102,7 +102,11 @@ impl World {
             return Some(format!("the links sum up to {sum:?}, of {all:?}"));
         }
         let calls = known.calls;
-        let leaving = if known.is_ending { all.links } else { known.leaving.len() };
+        let leaving = if known.is_ending {
+            all.links
+        } else {
+            known.leaving.len()
+        };
         let own = leaving + known.streams.len() + known.half_subscribed;
         (all.calls < calls || all.calls > calls + own)
             .then(|| format!("{calls} calls wait: {all:?}"))

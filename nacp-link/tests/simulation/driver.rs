@@ -30,7 +30,8 @@ impl World {
                 Some(at)
             }
             Transmit::Registered { peer, .. } => {
-                let at = self.end_of(life, peer, "registered")?;
+                let ended = self.lives[life].batch.ended.get(&peer).copied();
+                let at = self.end_of(life, peer, "registered").or(ended)?;
                 self.end(at).decoder.handle_registered();
                 self.lives[life].binding = Some(at);
                 None
@@ -65,7 +66,7 @@ impl World {
     fn end_of(&mut self, life: usize, peer: PeerId, what: &str) -> Option<(usize, usize)> {
         let at = self.lives[life].peers.get(&peer).copied();
         // What was asked before the node heard of the end comes to nothing.
-        let has_just_ended = self.lives[life].batch.ended.contains(&peer);
+        let has_just_ended = self.lives[life].batch.ended.contains_key(&peer);
         self.check(at.is_some() || has_just_ended, || {
             format!("life {life}: {what} is asked of {peer:?}, which has ended")
         });
@@ -149,7 +150,6 @@ impl World {
         end.is_up = false;
         if let Some(peer) = end.peer {
             self.lives[life].peers.remove(&peer);
-        self.lives[life].batch.ended.insert(peer);
         }
         self.end((at.0, 1 - at.1)).pipe.flow = Flow::Swallow;
         match how {
@@ -472,6 +472,7 @@ impl World {
         known.discard();
         known.pipe.flow = Flow::Swallow;
         self.lives[life].peers.remove(&peer);
+        self.lives[life].batch.ended.insert(peer, at);
         let instant = self.instant();
         self.lives[life]
             .node

@@ -110,7 +110,7 @@ pub(crate) struct Batch {
     pub(crate) excuses: Vec<(u64, Undelivered)>,
     pub(crate) dropped: BTreeSet<usize>,
     pub(crate) lost: BTreeSet<usize>,
-    pub(crate) ended: BTreeSet<PeerId>,
+    pub(crate) ended: BTreeMap<PeerId, (usize, usize)>,
     /// `nacp:internal:napp:success`, until its change of a link is told.
     pub(crate) reports: VecDeque<(usize, Reason)>,
 }

@@ -141,7 +141,8 @@ impl World {
                     .node
                     .link(&app)
                     .is_some_and(|link| link.state == nacp_link::LinkState::Online);
-                self.check(found == to && is_online, || {
+                let has_ended = !self.lives[life].batch.ended.is_empty();
+                self.check(found == to && (is_online || has_ended), || {
                     format!("life {life} is told that {app} is online")
                 });
                 self.dial_ended(life, to, true);
@@ -422,9 +423,10 @@ impl World {
             Undelivered::UnroutableRelay => !sent.is_direct,
             Undelivered::Poisoned => {
                 let disconnects = known.disconnects.get(&sent.to).copied().unwrap_or(0);
-                knobs.poison_limit > 0
-                    && disconnects >= sent.disconnects_before + knobs.poison_limit
-                    && disconnects >= 3
+                // Through a gateway it is the gateway's link that breaks.
+                let by_link = disconnects >= sent.disconnects_before + knobs.poison_limit
+                    && disconnects >= 3;
+                knobs.poison_limit > 0 && (by_link || !sent.is_direct)
             }
             Undelivered::Discarded => {
                 is_answer || matches!(sent.kind, Kind::Hit { .. } | Kind::Subscribe)
