@@ -99,7 +99,7 @@ impl Node {
             return Some("version-mismatch");
         }
         let is_over = self.has_no_link_for(&applicant.app)
-            || info.decl.text_bytes() > self.config.max_decl_bytes;
+            || info.decl.encoded_len() > self.config.max_decl_bytes;
         is_over.then_some(Reason::LimitReached.as_str())
     }
 

@@ -238,7 +238,7 @@ impl Node {
         if self.is_second_gateway(&app, info.is_gateway) && !self.config.multi_gateway_downgrade {
             return self.fail_dial(now, dial, DialError::MultiGateway);
         }
-        if info.decl.text_bytes() > self.config.max_decl_bytes || self.has_no_link_for(&app) {
+        if info.decl.encoded_len() > self.config.max_decl_bytes || self.has_no_link_for(&app) {
             return self.fail_dial(
                 now,
                 dial,

@@ -32,7 +32,7 @@ pub enum Body {
     Unregister,
     /// Listens on the receiver's bus. The message's id becomes the subscription's id.
     Subscribe {
-        /// The pattern to listen for.
+        /// The pattern to listen for; not empty.
         target_sub_name: SmolStr,
     },
     /// Ends a subscription.

@@ -9,7 +9,7 @@ use subtle::ConstantTimeEq;
 
 use crate::{Payload, fields::Field, write};
 
-use keys::{Keys, sessions, write_info};
+use keys::{Keys, sessions, write_decl, write_info};
 
 /// The protocol version in `v`. Only a register's is checked, and of it only `major`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,12 +37,11 @@ pub struct Decl {
 }
 
 impl Decl {
-    /// Length of all names and descriptions together, in bytes: what a limit on declarations counts.
-    pub fn text_bytes(&self) -> usize {
-        let entries = self.events.iter().chain(&self.abilities);
-        entries
-            .map(|entry| entry.name.len() + entry.description.len())
-            .sum()
+    /// How many bytes it takes on the wire: what a limit on declarations counts.
+    pub fn encoded_len(&self) -> usize {
+        let mut out = BytesMut::new();
+        write_decl(&mut out, self);
+        out.len()
     }
 }
 

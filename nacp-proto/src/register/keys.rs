@@ -10,10 +10,8 @@ pub(super) fn write_info(out: &mut BytesMut, info: &PeerInfo, more_keys: u8) {
     out.put_u8(write::MAP | (2 + own + more_keys));
     out.put_slice(b"\x69isGateway");
     write::boolean(out, info.is_gateway);
-    out.put_slice(b"\x64decl\xa2\x66events");
-    write_entries(out, &info.decl.events);
-    out.put_slice(b"\x69abilities");
-    write_entries(out, &info.decl.abilities);
+    out.put_slice(b"\x64decl");
+    write_decl(out, &info.decl);
     if let Some(Instance(bytes)) = &info.instance {
         out.put_slice(b"\x68instance");
         write::hex(out, bytes);
@@ -22,6 +20,13 @@ pub(super) fn write_info(out: &mut BytesMut, info: &PeerInfo, more_keys: u8) {
         out.put_slice(b"\x6fmaxMessageBytes");
         write::head(out, write::UNSIGNED, bytes);
     }
+}
+
+pub(super) fn write_decl(out: &mut BytesMut, decl: &Decl) {
+    out.put_slice(b"\xa2\x66events");
+    write_entries(out, &decl.events);
+    out.put_slice(b"\x69abilities");
+    write_entries(out, &decl.abilities);
 }
 
 fn write_entries(out: &mut BytesMut, entries: &[Entry]) {

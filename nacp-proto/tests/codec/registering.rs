@@ -240,9 +240,24 @@ fn sessions_are_equal_by_their_bytes() {
 }
 
 #[test]
-fn the_length_of_a_declaration_counts_all_of_its_text() {
-    assert_eq!(
-        register().info.decl.text_bytes(),
-        "run".len() + "does run".len() + 2 * ("add".len() + "does add".len())
-    );
+fn the_length_of_a_declaration_is_that_of_its_bytes() {
+    for decl in [Decl::default(), register().info.decl] {
+        let info = PeerInfo {
+            decl: decl.clone(),
+            ..PeerInfo::default()
+        };
+        let bare = Registered {
+            info,
+            session: None,
+            resumed: None,
+        };
+        let around = b"\xa2\x69isGateway\xf4\x64decl".len();
+        assert_eq!(decl.encoded_len(), bare.to_payload().len() - around);
+    }
+    // Also what has no text takes room.
+    let empty = Decl {
+        events: vec![Entry::default(); 1000],
+        abilities: vec![],
+    };
+    assert!(empty.encoded_len() > 20 * 1000);
 }
