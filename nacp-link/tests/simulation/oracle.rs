@@ -424,8 +424,8 @@ impl World {
             Undelivered::Poisoned => {
                 let disconnects = known.disconnects.get(&sent.to).copied().unwrap_or(0);
                 // Through a gateway it is the gateway's link that breaks.
-                let by_link = disconnects >= sent.disconnects_before + knobs.poison_limit
-                    && disconnects >= 3;
+                let by_link =
+                    disconnects >= sent.disconnects_before + knobs.poison_limit && disconnects >= 3;
                 knobs.poison_limit > 0 && (by_link || !sent.is_direct)
             }
             Undelivered::Discarded => {
