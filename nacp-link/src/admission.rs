@@ -268,6 +268,7 @@ impl Node {
 
     /// Ends a record that reached nobody, with the call that it belongs to.
     pub(crate) fn fail(&mut self, record: Record, reason: Undelivered) {
+        let reason = self.reason_now(reason);
         self.count_out(&record);
         if let Some(link) = self.links.get_mut(record.link)
             && let Some(id) = record.own_id()

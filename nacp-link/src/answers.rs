@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use nacp_proto::{Body, Message, MessageId, Outcome, Payload, Response};
+use nacp_proto::{Body, Message, MessageId, Payload, Response};
 
 use crate::incoming::Source;
 use crate::node::Node;
@@ -61,23 +61,18 @@ impl Node {
         );
     }
 
-    /// An answer that nobody waits for. If it grants a subscription that was given up, the
-    /// subscription is ended again.
+    /// An answer that nobody waits for. A subscription that was given up meanwhile is ended again.
     fn handle_stray_response(&mut self, now: Instant, source: Source, message: &Message) {
         let Body::Response(response) = &message.body else {
             return;
         };
-        if response.outcome == Outcome::Ok
-            && response.kind.is_none()
-            && grants_subscription(response)
-        {
-            let known = self
-                .links
-                .get(source.link)
-                .is_some_and(|link| link.streams.contains_key(&response.parent_id));
-            if !known && self.is_running() {
-                return self.send_unsubscribe(now, &message.from, response.parent_id.clone(), None);
-            }
+        let given_up = self.take_given_up(source.link, &response.parent_id);
+        if given_up && response.outcome.is_ok() {
+            let id = response.parent_id.clone();
+            return self.send_unsubscribe(now, &message.from, id, None);
+        }
+        if given_up {
+            return;
         }
         self.report_message(
             MessageReport::ResponseError,
@@ -157,15 +152,4 @@ impl Node {
         });
         true
     }
-}
-
-fn grants_subscription(response: &Response) -> bool {
-    #[derive(serde::Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Granted {
-        target_sub_id: String,
-    }
-    response.payload.decode::<Granted>().is_ok_and(|granted| {
-        MessageId::new(&granted.target_sub_id).is_ok_and(|id| id == response.parent_id)
-    })
 }

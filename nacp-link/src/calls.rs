@@ -174,6 +174,7 @@ impl Node {
     }
 
     pub(crate) fn reject_waiter(&mut self, waiter: Waiter, reason: Undelivered) {
+        let reason = self.reason_now(reason);
         self.release_remote(waiter.link, &waiter.to);
         if waiter.call == Call::Subscribe {
             self.end_stream_of(waiter.link, &waiter.id, StreamEnd::Undelivered(reason));
@@ -188,16 +189,28 @@ impl Node {
         };
         let link = waiter.link;
         match self.backlog.remove(&Self::own_key(id)) {
-            Some(record) => self.count_out(&record),
-            None if self.is_on_its_way(link, id) => {
-                if let Some(link) = self.links.get_mut(link) {
-                    link.withdrawn.insert(id.clone());
+            Some(record) => {
+                self.count_out(&record);
+                if record.was_accepted {
+                    self.give_up(&waiter);
                 }
             }
-            None => {}
+            None => {
+                self.withdraw(link, id);
+                self.give_up(&waiter);
+            }
         }
         self.reject_waiter(waiter, Undelivered::Timeout);
         self.pump(link);
+    }
+
+    /// A record that is on its way goes on, but not back into the backlog.
+    fn withdraw(&mut self, link: LinkId, id: &MessageId) {
+        if self.is_on_its_way(link, id)
+            && let Some(link) = self.links.get_mut(link)
+        {
+            link.withdrawn.insert(id.clone());
+        }
     }
 
     /// Whether a record is blocked, submitted or un-ACKed.

@@ -42,6 +42,8 @@ pub(crate) struct Link {
     pub(crate) leaving: Option<Leaving>,
     /// Records of calls that were given up while on their way.
     pub(crate) withdrawn: HashSet<MessageId>,
+    /// Subscribes that timed out on their way: should one succeed, it is ended again.
+    pub(crate) given_up: VecDeque<MessageId>,
     pub(crate) streams: HashMap<MessageId, StreamId>,
     pub(crate) subscriptions: HashMap<(AppId, MessageId), SubscriptionId>,
     pub(crate) running: HashMap<(AppId, MessageId), RunningId>,

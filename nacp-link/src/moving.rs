@@ -12,13 +12,10 @@ impl Node {
         let Some(app) = self.links.get(id).map(|link| link.app.clone()) else {
             return;
         };
-        let behind: Vec<LinkId> = self
-            .links
-            .iter()
-            .filter(|(other, link)| *other != id && link.info.is_gateway)
-            .map(|(other, _)| other)
-            .collect();
-        for gateway in behind {
+        for gateway in self.gateways.clone() {
+            if gateway == id {
+                continue;
+            }
             self.move_records(gateway, id, &app);
             self.move_waiters(gateway, id, &app);
             self.move_tables(gateway, id, &app);

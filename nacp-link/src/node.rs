@@ -49,6 +49,8 @@ pub struct Node {
     pub(crate) links: SlotMap<LinkId, Box<Link>>,
     pub(crate) by_app: HashMap<AppId, LinkId>,
     pub(crate) gateway: Option<LinkId>,
+    /// Links to gateways, the one linked longest first.
+    pub(crate) gateways: Vec<LinkId>,
     pub(crate) dials: SlotMap<DialId, Dial>,
     pub(crate) dial_of: HashMap<AppId, DialId>,
     /// Apps whose register waits for the policy, with its peer.
@@ -133,6 +135,7 @@ impl Node {
             links: SlotMap::with_key(),
             by_app: HashMap::new(),
             gateway: None,
+            gateways: Vec::new(),
             dials: SlotMap::with_key(),
             dial_of: HashMap::new(),
             deciding: HashMap::new(),
@@ -284,6 +287,15 @@ impl Node {
     /// The peer that a link is bound to.
     pub(crate) fn peer_of(&self, link: LinkId) -> Option<PeerId> {
         self.links.get(link).and_then(|link| link.peer())
+    }
+
+    /// Whatever ends after the node began to end, ends for that reason.
+    pub(crate) fn reason_now(&self, reason: Undelivered) -> Undelivered {
+        if self.is_running() {
+            reason
+        } else {
+            Undelivered::Terminated
+        }
     }
 
     pub(crate) fn is_ended(&self) -> bool {

@@ -142,10 +142,7 @@ impl Node {
         if lifecycle::step(Some(link.state()), cause).is_err() {
             return;
         }
-        let reason = match self.phase {
-            Phase::Running => Undelivered::PeerGone,
-            Phase::Terminating { .. } | Phase::Ended => Undelivered::Terminated,
-        };
+        let reason = self.reason_now(Undelivered::PeerGone);
         let unaccepted = self.detach_peer(id, cause);
         self.stop_link_timers(id);
         self.settle_records(id, unaccepted, reason);
@@ -244,6 +241,7 @@ impl Node {
         self.received.forget_source(&link.app);
         self.backlog.set_destination_caps(&id, None).for_each(drop);
         drop(self.pending.set_destination_caps(&id, None));
+        self.gateways.retain(|gateway| *gateway != id);
         if self.gateway == Some(id) {
             self.adopt_next();
         }

@@ -45,33 +45,41 @@ impl Node {
 
     /// Makes a gateway this node's own if it has none; a second one stays a plain link.
     pub(crate) fn adopt(&mut self, id: LinkId) {
-        let is_second = match self.links.get(id) {
-            Some(link) if link.info.is_gateway => self.is_second_gateway(&link.app, true),
-            Some(_) | None => return,
+        self.gateways.retain(|gateway| *gateway != id);
+        let Some(link) = self.links.get(id).filter(|link| link.info.is_gateway) else {
+            if self.gateway == Some(id) {
+                self.adopt_next();
+            }
+            return;
         };
+        let order = link.order;
+        let is_second = self.is_second_gateway(&link.app, true);
+        let place = self
+            .gateways
+            .partition_point(|other| self.order_of(*other) < order);
+        self.gateways.insert(place, id);
         if !is_second {
             self.gateway = Some(id);
         }
         let Some(link) = self.links.get_mut(id) else {
             return;
         };
-        let is_new = is_second && !link.downgraded;
-        link.downgraded = is_second;
-        if is_new {
+        let was_plain = std::mem::replace(&mut link.downgraded, is_second);
+        if is_second && !was_plain {
             let app = link.app.clone();
             self.report_downgrade(&app);
         }
     }
 
+    fn order_of(&self, link: LinkId) -> u64 {
+        self.links.get(link).map_or(0, |link| link.order)
+    }
+
     /// The gateway is gone: the one that is linked longest takes its place.
     pub(crate) fn adopt_next(&mut self) {
-        let candidates = self
-            .links
-            .iter()
-            .filter(|(_, link)| link.info.is_gateway && link.leaving.is_none());
-        self.gateway = candidates
-            .min_by_key(|(_, link)| link.order)
-            .map(|(id, _)| id);
+        let links = &self.links;
+        let stays = |id: &&LinkId| links.get(**id).is_some_and(|link| link.leaving.is_none());
+        self.gateway = self.gateways.iter().find(stays).copied();
         if let Some(link) = self.gateway.and_then(|id| self.links.get_mut(id)) {
             link.downgraded = false;
         }

@@ -200,7 +200,8 @@ impl Node {
         }
     }
 
-    /// Sends one process item of a running event to whoever asked for it. The token settles at the
+    /// Sends one process item of a running event to whoever asked for it; an ability has no stream,
+    /// and its items settle `discarded`. The token settles at the
     /// item's acceptance; until then the caller should not send the next, so that a handler faster
     /// than the link is slowed.
     pub fn process(
@@ -218,6 +219,9 @@ impl Node {
             }) => {
                 let reason = *reason;
                 return self.settle_undelivered(token, reason);
+            }
+            Some(run) if run.kind == RequestKind::Ability => {
+                return self.settle_undelivered(token, Undelivered::Discarded);
             }
             Some(run) => run,
         };
@@ -326,6 +330,7 @@ impl Node {
 
     /// Ends everything that an app holds here: its handlers and its subscriptions.
     pub(crate) fn end_served(&mut self, link: LinkId, app: Option<&AppId>, reason: Undelivered) {
+        let reason = self.reason_now(reason);
         let Some(known) = self.links.get_mut(link) else {
             return;
         };

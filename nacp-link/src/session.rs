@@ -144,6 +144,7 @@ impl Node {
             contender: None,
             leaving: None,
             withdrawn: hashbrown::HashSet::new(),
+            given_up: std::collections::VecDeque::new(),
             streams: hashbrown::HashMap::new(),
             subscriptions: hashbrown::HashMap::new(),
             running: hashbrown::HashMap::new(),
@@ -249,6 +250,7 @@ impl Node {
         if let Some(link) = self.links.get_mut(id) {
             link.foreign = Foreign::default();
             link.replay.row = 0;
+            link.given_up.clear();
         }
         self.live_streams(id, only)
     }

@@ -13,6 +13,9 @@ use crate::node::Node;
 use crate::record::{Call, Items, Waiter};
 use crate::{Event, Settlement, StreamEnd, StreamId, Token, Undelivered};
 
+/// Subscribes of one link that timed out and may still be answered.
+const MAX_GIVEN_UP: usize = 1024;
+
 impl Node {
     /// Listens on another app's bus. The token settles with the answer; hits come as
     /// [`Event::Notified`]. Returns the subscription, or `None` if the call settled at once.
@@ -141,5 +144,28 @@ impl Node {
                 );
             }
         }
+    }
+
+    /// Remembers a subscribe whose answer may still come.
+    pub(crate) fn give_up(&mut self, waiter: &Waiter) {
+        let Some(link) = self
+            .links
+            .get_mut(waiter.link)
+            .filter(|_| waiter.call == Call::Subscribe)
+        else {
+            return;
+        };
+        if link.given_up.len() == MAX_GIVEN_UP {
+            link.given_up.pop_front();
+        }
+        link.given_up.push_back(waiter.id.clone());
+    }
+
+    pub(crate) fn take_given_up(&mut self, link: LinkId, id: &MessageId) -> bool {
+        let Some(link) = self.links.get_mut(link) else {
+            return false;
+        };
+        let at = link.given_up.iter().position(|given_up| given_up == id);
+        at.is_some_and(|at| link.given_up.remove(at).is_some())
     }
 }
