@@ -273,6 +273,7 @@ fn handlers_are_cancelled_and_remote_subscriptions_end() {
             _ => None,
         })
         .collect();
+    told.sort();
     assert_eq!(
         told,
         ["cancelled terminated", "ended Undelivered(Terminated)"]

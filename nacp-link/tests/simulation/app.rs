@@ -70,9 +70,10 @@ impl World {
             is_large: false,
             has_failed: false,
             was_unreported: false,
-            has_overflowed: false,
+            is_orphaned: false,
             settled: None,
             reached: Vec::new(),
+            unsubscribed: None,
             disconnects_before: known.disconnects.get(&to).copied().unwrap_or(0),
         });
         let known = &mut self.lives[life];
@@ -224,6 +225,7 @@ impl World {
         };
         let limit = Some(self.lives[life].knobs.response_timeout);
         let token = self.call(life, stream.to, Kind::Unsubscribe, limit, true);
+        self.sent[super::oracle::index(stream.uid)].unsubscribed = Some(token.0);
         self.trace.log(self.now, || {
             format!("#{} ends the stream of #{}", token.0, stream.uid)
         });
@@ -561,6 +563,18 @@ impl World {
                 ..
             } => {
                 self.stats.count(reason.as_str());
+                let loses = matches!(
+                    kind,
+                    MessageReport::AckWarning
+                        | MessageReport::BacklogWarning
+                        | MessageReport::RouteError
+                );
+                if loses
+                    && matches!(&subject.body, Some(Body::Response(response)) if response.kind.is_none())
+                {
+                    let app = self.app_of(&subject.envelope.to);
+                    self.lives[life].answers_lost.insert(app);
+                }
                 match (kind, &subject.body) {
                     (
                         MessageReport::SignalError,

@@ -44,6 +44,8 @@ pub(crate) struct Life {
     pub(crate) disconnects: BTreeMap<usize, u32>,
     /// Apps whose links were dropped or whose sessions were lost: their dedup windows are gone.
     pub(crate) forgot: BTreeSet<usize>,
+    /// Apps that an answer of the node itself to was lost, with a reason.
+    pub(crate) answers_lost: BTreeSet<usize>,
     pub(crate) batch: Batch,
 }
 
@@ -141,6 +143,7 @@ impl Life {
             requests: BTreeMap::new(),
             disconnects: BTreeMap::new(),
             forgot: BTreeSet::new(),
+            answers_lost: BTreeSet::new(),
             batch: Batch::default(),
         }
     }

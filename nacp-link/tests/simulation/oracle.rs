@@ -156,6 +156,13 @@ impl World {
             }
             (_, Settlement::Undelivered(reason)) => {
                 self.stats.count(reason.as_str());
+                if let (
+                    Kind::Response { request, .. },
+                    Undelivered::Evicted | Undelivered::SendFailed | Undelivered::Poisoned,
+                ) = (kind, reason)
+                {
+                    self.sent[index(request)].is_orphaned = true;
+                }
                 self.lives[life].half_subscribed += usize::from(kind == Kind::Subscribe);
                 self.lives[life].batch.excuses.push((uid, reason));
             }
@@ -443,7 +450,7 @@ impl World {
             .iter()
             .find(|(_, asked)| asked.id == *id);
         if let Some(uid) = asked.map(|(uid, _)| *uid) {
-            self.sent[index(uid)].has_overflowed = true;
+            self.sent[index(uid)].is_orphaned = true;
         }
         let peers: Vec<_> = self.lives[life].peers.values().copied().collect();
         for at in peers {

@@ -51,11 +51,13 @@ pub(crate) struct Sent {
     pub(crate) has_failed: bool,
     /// Its acceptance was not told before the connection ended.
     pub(crate) was_unreported: bool,
-    /// Evicted from ack-pending: nobody replays it any more.
-    pub(crate) has_overflowed: bool,
+    /// Evicted from ack-pending, or its answer was lost with a reason: it may wait for ever.
+    pub(crate) is_orphaned: bool,
     pub(crate) settled: Option<Settlement>,
     /// The lives that it has reached.
     pub(crate) reached: Vec<usize>,
+    /// The unsubscribe that was to end it.
+    pub(crate) unsubscribed: Option<u64>,
     pub(crate) disconnects_before: u32,
 }
 

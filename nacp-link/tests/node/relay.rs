@@ -1,0 +1,535 @@
+//! A node behind a gateway (specification, sections 5, 9 and 11).
+
+use nacp_link::{Config, Event, LinkState, MessageReport};
+use nacp_proto::{AppId, Body, Instance, Message, Payload, Response, Signal};
+
+use crate::support::{ACCEPTOR, Hand, World, app, id, ms, payload, quiet, secs};
+
+/// A leaf with a gateway `g` under control of the test.
+fn with_gateway(config: Config) -> (World, Hand) {
+    let mut world = World::with([config]);
+    let gateway = gateway(&mut world, "g");
+    (world, gateway)
+}
+
+fn gateway(world: &mut World, name: &str) -> Hand {
+    let mut hand = world.hand(0, name);
+    hand.is_gateway = true;
+    hand.register(world);
+    world.run();
+    hand.ack_last_response(world);
+    world.run();
+    hand
+}
+
+/// A message of an app behind the gateway.
+fn from(world: &mut World, gateway: &Hand, source: &str, body: Body) {
+    let (fresh, node) = (world.fresh_id(), gateway.node.clone());
+    gateway.say_as(world, fresh, &app(source), &node, body);
+}
+
+fn ack_as(world: &mut World, gateway: &Hand, source: &str, line: &str) {
+    let parent_id = gateway.last_id(world, line);
+    from(world, gateway, source, Body::Ack { parent_id });
+}
+
+fn times(world: &World, gateway: &Hand, line: &str) -> Vec<u128> {
+    world
+        .timed(gateway.wire, ACCEPTOR)
+        .into_iter()
+        .filter(|(_, said)| *said == line)
+        .map(|(at, _)| at)
+        .collect()
+}
+
+#[test]
+fn what_has_no_link_leaves_by_the_adopted_gateway() {
+    let (mut world, gateway) = with_gateway(quiet("a"));
+    let token = world.signal(0, "z", "m1");
+    world.run();
+    assert_eq!(gateway.last(&world, "signal m1").to, app("z"));
+    ack_as(&mut world, &gateway, "z", "signal m1");
+    world.run();
+    assert_eq!(world.outcome(0, token), "delivered");
+}
+
+#[test]
+fn an_own_link_goes_before_the_gateway_also_while_it_is_offline() {
+    let (mut world, gateway) = with_gateway(quiet("a"));
+    let direct = world.native(0, "z");
+    direct.hang_up(&mut world);
+    world.run();
+    let mark = world.mark();
+    let token = world.signal(0, "z", "m1");
+    world.run();
+    assert_eq!(gateway.heard_since(&world, mark), Vec::<&str>::new());
+    assert_eq!(world.outcome(0, token), "pending");
+}
+
+#[test]
+fn messages_of_apps_behind_the_gateway_are_acked_by_the_peer_that_brought_them() {
+    let (mut world, gateway) = with_gateway(quiet("a"));
+    let mark = world.mark();
+    let parent_id = id("run");
+    let signal = Signal::Normal(payload("m1"));
+    from(
+        &mut world,
+        &gateway,
+        "z",
+        Body::Signal { parent_id, signal },
+    );
+    world.run();
+    assert_eq!(gateway.heard_since(&world, mark), ["ack m1"]);
+    assert_eq!(gateway.last(&world, "ack m1").to, app("z"));
+    assert_eq!(world.handled(0), ["m1"]);
+}
+
+#[test]
+fn a_gateway_may_speak_for_anyone_but_us_and_apps_bound_elsewhere_and_that_costs_it_no_faults() {
+    let (mut world, gateway) = with_gateway(quiet("a"));
+    world.native(0, "direct");
+    for source in ["a", "direct"].repeat(20) {
+        let parent_id = id("run");
+        let signal = Signal::Pause;
+        from(
+            &mut world,
+            &gateway,
+            source,
+            Body::Signal { parent_id, signal },
+        );
+    }
+    world.run();
+    assert_eq!(
+        world.reported(0, MessageReport::InboundError),
+        [(0, "source-mismatch"); 40]
+    );
+    assert_eq!(world.handled(0), Vec::<&str>::new());
+    assert!(gateway.is_open(&world));
+    assert_eq!(world.peer_errors(0), []);
+}
+
+#[test]
+fn t30_without_an_ack_a_message_goes_out_three_times_and_settles_unroutable_relay() {
+    let (mut world, gateway) = with_gateway(quiet("a"));
+    world.advance_to(secs(1));
+    let request = world.request(0, "z", "r1");
+    let signal = world.signal(0, "z", "m1");
+    world.advance_to(ms(30_999));
+    assert_eq!(world.outcomes(0, &[request, signal]), ["pending"; 2]);
+    world.advance_to(secs(31));
+    assert_eq!(
+        world.outcomes(0, &[request, signal]),
+        ["unroutable-relay"; 2]
+    );
+    for line in ["request r1", "signal m1"] {
+        assert_eq!(times(&world, &gateway, line), [1_000, 11_000, 21_000]);
+    }
+    let copies: Vec<_> = world
+        .log
+        .iter()
+        .filter(|crossing| crossing.line == "request r1")
+        .map(|crossing| crossing.bytes.clone())
+        .collect();
+    assert_eq!(copies[0], copies[1]);
+    assert_eq!(copies[1], copies[2]);
+    assert_eq!(
+        world.reported_of(0, MessageReport::AckWarning),
+        [
+            "relay-retry r1",
+            "relay-retry m1",
+            "relay-retry r1",
+            "relay-retry m1",
+            "unroutable-relay r1",
+            "unroutable-relay m1"
+        ]
+    );
+    assert_eq!(world.changes(0, "g"), [(0, "online")]);
+    world.assert_at_rest(0);
+    // A late answer harms nothing.
+    let parent_id = gateway.last_id(&world, "request r1");
+    from(
+        &mut world,
+        &gateway,
+        "z",
+        Body::Response(Response::ok(parent_id, payload("late"))),
+    );
+    world.run();
+    assert_eq!(
+        world.reported(0, MessageReport::ResponseError),
+        [(31_000, "has-no-consumer")]
+    );
+}
+
+#[test]
+fn t30_an_ack_of_any_try_settles() {
+    let (mut world, gateway) = with_gateway(quiet("a"));
+    let token = world.signal(0, "z", "m1");
+    world.advance_to(secs(25));
+    ack_as(&mut world, &gateway, "z", "signal m1");
+    world.run();
+    assert_eq!(world.outcome(0, token), "delivered");
+    world.advance_to(secs(100));
+    assert_eq!(times(&world, &gateway, "signal m1").len(), 3);
+}
+
+#[test]
+fn the_gateways_own_messages_still_condemn_it() {
+    let (mut world, _gateway) = with_gateway(quiet("a"));
+    world.signal(0, "g", "m1");
+    world.advance_to(secs(10));
+    assert_eq!(world.changes(0, "g"), [(0, "online"), (10_000, "offline")]);
+}
+
+#[test]
+fn the_clock_of_a_relayed_message_stands_while_the_gateway_is_offline_and_a_replay_is_no_try() {
+    let (mut world, gateway) = with_gateway(quiet("a"));
+    let token = world.signal(0, "z", "m1");
+    world.advance_to(secs(5));
+    gateway.hang_up(&mut world);
+    world.advance_to(secs(100));
+    assert_eq!(world.outcome(0, token), "pending");
+    let mut back = world.hand(0, "g");
+    back.is_gateway = true;
+    back.holds = vec![gateway.session(&world)];
+    back.register(&mut world);
+    world.run();
+    back.ack_last_response(&mut world);
+    world.run();
+    assert_eq!(times(&world, &back, "signal m1"), [100_000]);
+    world.advance_to(secs(129));
+    assert_eq!(world.outcome(0, token), "pending");
+    assert_eq!(
+        times(&world, &back, "signal m1"),
+        [100_000, 110_000, 120_000]
+    );
+    world.advance_to(secs(130));
+    assert_eq!(world.outcome(0, token), "unroutable-relay");
+}
+
+#[test]
+fn what_waits_for_apps_behind_a_gateway_shares_the_fate_of_its_link() {
+    let (mut world, gateway) = with_gateway(quiet("a"));
+    let tokens = [world.signal(0, "z", "m1"), world.request(0, "z", "r1")];
+    world.run();
+    gateway.hang_up(&mut world);
+    world.advance_to(secs(120));
+    assert_eq!(world.outcomes(0, &tokens), ["peer-gone"; 2]);
+    let late = world.signal(0, "z", "m2");
+    world.run();
+    assert_eq!(world.outcome(0, late), "no-route");
+}
+
+#[test]
+fn an_app_that_binds_directly_takes_its_records_with_it_in_order() {
+    let (mut world, gateway) = with_gateway(quiet("a"));
+    let tokens = world.signals(0, "z", 1..=3);
+    world.run();
+    world.signal(0, "y", "other");
+    world.run();
+    ack_as(&mut world, &gateway, "z", "signal m1");
+    world.run();
+    let direct = world.native(0, "z");
+    assert_eq!(direct.heard(&world)[2..], ["signal m2", "signal m3"]);
+    direct.ack_line(&mut world, "signal m2");
+    direct.ack_line(&mut world, "signal m3");
+    world.run();
+    assert_eq!(world.outcomes(0, &tokens), ["delivered"; 3]);
+    world.advance_to(secs(9));
+    assert_eq!(world.node(0).snapshot().ack_pending.count, 1);
+}
+
+#[test]
+fn waiters_and_streams_of_an_app_that_binds_directly_move_to_its_own_link() {
+    let (mut world, gateway) = with_gateway(quiet("a"));
+    let request = world.request(0, "z", "r1");
+    let (subscribe, _) = world.subscribe(0, "z", "x");
+    world.run();
+    for line in ["request r1", "subscribe x"] {
+        ack_as(&mut world, &gateway, "z", line);
+    }
+    let parent_id = gateway.last_id(&world, "subscribe x");
+    from(
+        &mut world,
+        &gateway,
+        "z",
+        Body::Response(Response::ok(parent_id, payload("fine"))),
+    );
+    world.run();
+    assert_eq!(world.outcome(0, subscribe), "ok fine");
+    let direct = world.native(0, "z");
+    direct.hang_up(&mut world);
+    world.advance_to(secs(120));
+    assert_eq!(world.outcome(0, request), "peer-gone");
+    assert_eq!(world.state(0, "g"), Some(LinkState::Online));
+    assert_eq!(world.node(0).snapshot().streams, 0);
+}
+
+#[test]
+fn after_the_gateway_is_dropped_the_one_linked_longest_is_adopted() {
+    let config = quiet("a").multi_gateway_downgrade(true);
+    let (mut world, first) = with_gateway(config);
+    let second = gateway(&mut world, "h");
+    gateway(&mut world, "i");
+    first.hang_up(&mut world);
+    world.run();
+    // Offline it keeps its place.
+    let waiting = world.signal(0, "z", "m1");
+    world.advance_to(secs(120));
+    assert_eq!(world.outcome(0, waiting), "peer-gone");
+    world.signal(0, "z", "m2");
+    world.run();
+    assert_eq!(second.heard(&world).last(), Some(&"signal m2"));
+}
+
+/// A node that beats, with a request ACKed by `z` behind the gateway and not answered.
+fn waiting_behind() -> (World, Hand, nacp_link::Token) {
+    let mut world = World::with([Config::new(app("a")).heartbeat_interval(Some(secs(60)))]);
+    let hand = gateway(&mut world, "g");
+    let token = world.request(0, "z", "r1");
+    world.run();
+    ack_as(&mut world, &hand, "z", "request r1");
+    world.run();
+    (world, hand, token)
+}
+
+/// Answers every beat of the node so far, those to the gateway as the gateway, and those to `z` as
+/// `z` if that is alive.
+fn answer_beats(world: &mut World, hand: &Hand, seen: &mut usize, z: Option<Instance>) {
+    let beats: Vec<Message> = world
+        .crossings_since(*seen, hand.wire, ACCEPTOR)
+        .filter(|crossing| crossing.line == "beat")
+        .map(|crossing| crossing.message().clone())
+        .collect();
+    *seen = world.mark();
+    for beat in beats {
+        let to: AppId = beat.to.clone();
+        let instance = if to == app("z") { z } else { None };
+        if to == app("z") && z.is_none() {
+            continue;
+        }
+        let response = Response {
+            instance,
+            ..Response::ok(beat.id.clone(), Payload::new(&true).unwrap())
+        };
+        from(world, hand, to.as_str(), Body::Ack { parent_id: beat.id });
+        from(world, hand, to.as_str(), Body::Response(response));
+    }
+    world.run();
+}
+
+#[test]
+fn a_waiter_behind_a_gateway_lives_as_long_as_its_app_answers_beats() {
+    let (mut world, hand, token) = waiting_behind();
+    let mut seen = 0;
+    for second in 1..=900 {
+        world.advance_to(secs(second));
+        answer_beats(&mut world, &hand, &mut seen, Some(Instance([5; 16])));
+    }
+    assert_eq!(world.outcome(0, token), "pending");
+    let end_to_end = world
+        .crossings_since(0, hand.wire, ACCEPTOR)
+        .filter(|crossing| crossing.line == "beat" && crossing.message().to == app("z"))
+        .count();
+    assert!(
+        end_to_end >= 10,
+        "{end_to_end} beats end to end in 15 minutes"
+    );
+}
+
+#[test]
+fn two_unanswered_beats_end_to_end_end_the_waiters_of_that_app_unroutable_relay() {
+    let (mut world, hand, token) = waiting_behind();
+    let mut seen = 0;
+    for second in 1..=240 {
+        world.advance_to(secs(second));
+        answer_beats(&mut world, &hand, &mut seen, None);
+    }
+    assert_eq!(world.outcome(0, token), "unroutable-relay");
+    assert_eq!(world.changes(0, "g"), [(0, "online")]);
+    let beats: Vec<_> = world
+        .crossings_since(0, hand.wire, ACCEPTOR)
+        .filter(|crossing| crossing.line == "beat" && crossing.message().to == app("z"))
+        .map(|crossing| crossing.message().id.clone())
+        .collect();
+    let mut ids = beats.clone();
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), 2, "two beats were tried");
+}
+
+#[test]
+fn a_change_of_instance_in_the_answer_to_an_end_to_end_beat_is_that_apps_lost_session() {
+    let (mut world, hand, token) = waiting_behind();
+    let mut seen = 0;
+    for second in 1..=120 {
+        world.advance_to(secs(second));
+        answer_beats(&mut world, &hand, &mut seen, Some(Instance([5; 16])));
+    }
+    assert_eq!(world.outcome(0, token), "pending");
+    for second in 121..=300 {
+        world.advance_to(secs(second));
+        answer_beats(&mut world, &hand, &mut seen, Some(Instance([6; 16])));
+    }
+    assert_eq!(world.outcome(0, token), "session-lost");
+}
+
+#[test]
+fn without_waiters_no_beat_goes_end_to_end() {
+    let mut world = World::with([Config::new(app("a")).heartbeat_interval(Some(secs(60)))]);
+    let hand = gateway(&mut world, "g");
+    let token = world.signal(0, "z", "m1");
+    world.run();
+    ack_as(&mut world, &hand, "z", "signal m1");
+    let mut seen = 0;
+    for second in 1..=300 {
+        world.advance_to(secs(second));
+        answer_beats(&mut world, &hand, &mut seen, None);
+    }
+    assert_eq!(world.outcome(0, token), "delivered");
+    let end_to_end = world
+        .crossings_since(0, hand.wire, ACCEPTOR)
+        .any(|crossing| crossing.line == "beat" && crossing.message().to == app("z"));
+    assert!(!end_to_end);
+}
+
+#[test]
+fn the_answer_to_an_end_to_end_beat_carries_our_instance() {
+    let (mut world, gateway) = with_gateway(quiet("a"));
+    from(
+        &mut world,
+        &gateway,
+        "z",
+        Body::Request {
+            kind: nacp_proto::RequestKind::Ability,
+            target: Some("NApp.heartbeat".into()),
+            payload: Payload::new(&serde_json::json!({"from": "z"})).unwrap(),
+        },
+    );
+    world.run();
+    let Body::Response(response) = &gateway.last(&world, "answer beat").body else {
+        panic!("not a response");
+    };
+    assert_eq!(response.instance, Some(world.sites[0].node.instance()));
+}
+
+#[test]
+fn a_lost_session_of_the_gateway_ends_only_what_is_addressed_to_it() {
+    let (mut world, gateway) = with_gateway(quiet("a"));
+    let own = world.signal(0, "g", "m1");
+    let behind = world.signal(0, "z", "m2");
+    world.run();
+    gateway.hang_up(&mut world);
+    world.run();
+    let mut back = world.hand(0, "g");
+    back.is_gateway = true;
+    back.instance = Some(Instance([8; 16]));
+    back.register(&mut world);
+    world.run();
+    assert_eq!(
+        world.outcomes(0, &[own, behind]),
+        ["session-lost", "pending"]
+    );
+    assert_eq!(back.heard(&world)[2..], ["signal m2"]);
+}
+
+#[test]
+fn t30_a_request_to_an_app_that_nobody_knows_is_rejected_after_thirty_seconds() {
+    let mut world = World::with([quiet("a"), quiet("g").is_gateway(true)]);
+    world.link(0, 1);
+    let token = world.request(0, "nobody", "r1");
+    world.advance_to(secs(29));
+    assert_eq!(world.outcome(0, token), "pending");
+    world.advance_to(secs(30));
+    assert_eq!(world.outcome(0, token), "unroutable-relay");
+    assert_eq!(
+        world.reported(1, MessageReport::GatewayError),
+        [(0, "dropped"), (10_000, "dropped"), (20_000, "dropped")]
+    );
+    assert_eq!(world.changes(0, "g"), [(0, "online")]);
+}
+
+#[test]
+fn t30_copies_that_wait_at_the_gateway_are_handled_once() {
+    let mut world = World::with([quiet("a"), quiet("g").is_gateway(true), quiet("b")]);
+    world.link(0, 1);
+    let wire = world.link(2, 1);
+    world.cut(wire);
+    world.advance_to(secs(1));
+    let token = world.request(0, "b", "r1");
+    world.advance_to(secs(25));
+    assert_eq!(world.node(1).snapshot().backlog.count, 1);
+    world.link(2, 1);
+    assert_eq!(world.handled(2), ["r1"]);
+    world.answer(2, "r1");
+    world.run();
+    assert_eq!(world.outcome(0, token), "ok r1");
+    world.assert_at_rest(0);
+}
+
+#[test]
+fn t30_a_request_that_was_given_up_may_still_be_handled() {
+    let mut world = World::with([quiet("a"), quiet("g").is_gateway(true), quiet("b")]);
+    world.link(0, 1);
+    let wire = world.link(2, 1);
+    world.cut(wire);
+    world.advance_to(secs(1));
+    let token = world.request(0, "b", "r1");
+    world.advance_to(secs(31));
+    assert_eq!(world.outcome(0, token), "unroutable-relay");
+    world.advance_to(secs(40));
+    world.link(2, 1);
+    assert_eq!(world.handled(2), ["r1"]);
+    world.answer(2, "r1");
+    world.run();
+    assert_eq!(
+        world.reported(0, MessageReport::ResponseError),
+        [(40_000, "has-no-consumer")]
+    );
+}
+
+#[test]
+fn t30_a_cut_to_the_gateway_replays_what_waited_in_order() {
+    let mut world = World::with([quiet("a"), quiet("g").is_gateway(true), quiet("b")]);
+    let wire = world.link(0, 1);
+    world.link(2, 1);
+    world.hold(wire, ACCEPTOR);
+    let mut tokens = world.signals(0, "b", 1..=5);
+    world.run();
+    world.cut(wire);
+    world.run();
+    tokens.extend(world.signals(0, "b", 6..=8));
+    world.advance_to(secs(3));
+    world.link(0, 1);
+    assert_eq!(
+        world.handled(2),
+        (1..=8)
+            .map(|number| format!("m{number}"))
+            .collect::<Vec<_>>()
+    );
+    assert_eq!(world.outcomes(0, &tokens), ["delivered"; 8]);
+}
+
+#[test]
+fn streams_behind_a_gateway_end_when_its_link_does() {
+    let (mut world, gateway) = with_gateway(quiet("a"));
+    world.subscribe(0, "z", "x");
+    world.run();
+    ack_as(&mut world, &gateway, "z", "subscribe x");
+    let parent_id = gateway.last_id(&world, "subscribe x");
+    from(
+        &mut world,
+        &gateway,
+        "z",
+        Body::Response(Response::ok(parent_id, payload("fine"))),
+    );
+    world.run();
+    gateway.say(&mut world, Body::Unregister);
+    world.run();
+    assert!(
+        world.sites[0]
+            .events
+            .iter()
+            .any(|(_, event)| matches!(event, Event::StreamEnded { .. }))
+    );
+    assert_eq!(world.node(0).snapshot().streams, 0);
+}
