@@ -61,6 +61,10 @@ pub struct Inbound {
 /// others waiting for a millisecond.
 const MAX_BATCH: usize = 256;
 
+/// How many reads one wake-up makes that bring no message: a peer that sends empty frames does not
+/// keep others from running.
+const MAX_READS: usize = 32;
+
 /// After how many bytes of unfinished messages a batch is handed on although it has no message.
 const MAX_PROGRESS: u64 = 1 << 20;
 
@@ -125,22 +129,33 @@ impl Receiver {
         if self.has_more {
             self.decode();
         }
-        loop {
-            self.batch.progress += self.decoder.take_progress();
-            if !self.batch.messages.is_empty() || self.batch.progress >= MAX_PROGRESS {
-                return Poll::Ready(Ok(true));
-            }
-            if let Some(end) = self.end.take() {
-                return Poll::Ready(self.stop(end));
+        for _ in 0..MAX_READS {
+            if let Some(outcome) = self.take_outcome() {
+                return Poll::Ready(outcome);
             }
             match self.poll_read(cx) {
                 Poll::Ready(()) => {}
                 Poll::Pending if self.batch.progress > 0 => return Poll::Ready(Ok(true)),
-                Poll::Pending => {
-                    ready!(self.poll_timeout(cx));
-                }
+                Poll::Pending => ready!(self.poll_timeout(cx)),
             }
         }
+        match self.take_outcome() {
+            Some(outcome) => Poll::Ready(outcome),
+            None if self.batch.progress > 0 => Poll::Ready(Ok(true)),
+            None => {
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+        }
+    }
+
+    /// What can be handed on now, if it is worth it.
+    fn take_outcome(&mut self) -> Option<Result<bool, Fault>> {
+        self.batch.progress += self.decoder.take_progress();
+        if !self.batch.messages.is_empty() || self.batch.progress >= MAX_PROGRESS {
+            return Some(Ok(true));
+        }
+        self.end.take().map(|end| self.stop(end))
     }
 
     /// Reads once, and decodes what came.
@@ -178,25 +193,32 @@ impl Receiver {
         Poll::Ready(())
     }
 
-    /// Decodes what has been read, up to a full batch.
+    /// Decodes what has been read, up to a full batch, and looks at the clock behind it: a peer
+    /// that always has something to read must not hide a message that stays unfinished.
     fn decode(&mut self) {
         let now = Instant::now().into_std();
         self.has_more = false;
-        while self.end.is_none() {
-            if self.batch.messages.len() == MAX_BATCH {
-                self.has_more = true;
-                break;
-            }
+        while self.end.is_none() && !self.has_more {
             match self.decoder.poll_message(now) {
                 Ok(Some(bytes)) => self.take_in(bytes),
                 Ok(None) => break,
                 Err(fault) => self.end = Some(fault.into()),
             }
+            self.has_more = self.batch.messages.len() == MAX_BATCH;
+        }
+        if self.end.is_none() && !self.has_more {
+            self.check_timeout(now);
         }
         if !self.memory.resize(self.decoder.held_bytes() as u64) {
             let limit = self.memory.budget().limit();
             self.end
                 .get_or_insert(End::Fault(Fault::MemoryExhausted { limit }));
+        }
+    }
+
+    fn check_timeout(&mut self, now: std::time::Instant) {
+        if let Err(fault) = self.decoder.handle_timeout(now) {
+            self.end = Some(fault.into());
         }
     }
 
@@ -224,9 +246,7 @@ impl Receiver {
             }
             timer.as_mut().reset(due);
         }
-        if let Err(fault) = self.decoder.handle_timeout(Instant::now().into_std()) {
-            self.end = Some(fault.into());
-        }
+        self.check_timeout(Instant::now().into_std());
         Poll::Ready(())
     }
 

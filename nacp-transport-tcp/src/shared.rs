@@ -38,6 +38,9 @@ pub(crate) struct Reader {
     pub(crate) lingerer: Option<Waker>,
 }
 
+/// How many times one flush writes: all but the first are for what others queued meanwhile.
+const MAX_TURNS: usize = 16;
+
 impl Shared {
     pub(crate) fn new(io: Io, options: &Options) -> Self {
         let (source, sink) = io.into_split();
@@ -85,7 +88,7 @@ impl Shared {
 
     /// Writes what is queued, unless someone else is writing already.
     pub(crate) fn flush(&self) {
-        loop {
+        for _ in 0..MAX_TURNS {
             // Who holds the lock looks at the lanes again after letting go of it, so nothing that
             // was queued before stays behind.
             let Some(mut writer) = try_lock(&self.writer) else {
@@ -95,19 +98,24 @@ impl Shared {
                 return;
             }
             match writer.write(self, None) {
-                Ok(Turn::Done) => {}
+                Ok(Turn::Done) => drop(writer),
                 unfinished => return Self::leave_to_task(writer, unfinished.err()),
             }
-            drop(writer);
             if self.lanes().is_empty() {
                 return;
             }
+        }
+        // Others queue as fast as this caller writes for them.
+        if let Some(writer) = try_lock(&self.writer) {
+            Self::leave_to_task(writer, None);
         }
     }
 
     fn leave_to_task(mut writer: MutexGuard<'_, Writer>, error: Option<io::Error>) {
         writer.in_task = true;
-        writer.fault = error.map(Fault::Io);
+        if let Some(error) = error {
+            writer.fault = Some(Fault::Io(error));
+        }
         let task = writer.task.take();
         drop(writer);
         task.into_iter().for_each(Waker::wake);

@@ -260,10 +260,10 @@ impl Stall {
         }
     }
 
-    /// Nothing is to be written.
-    fn rest(&mut self) {
+    /// Nothing is to be written. The timer stays for the next time; should it fire before, that
+    /// wakes the task once for nothing.
+    const fn rest(&mut self) {
         self.seen = None;
-        self.timer = None;
     }
 
     /// Fails when `written` has not changed for too long.

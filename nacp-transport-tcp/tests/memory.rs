@@ -116,22 +116,26 @@ fn allocations_of_a_thousand(send: impl Fn(&Sender)) -> u64 {
         let (sender, receiver, writer) = connection.split();
         let writer = tokio::spawn(writer.run(|_| ()));
         let thousand = async || {
-            let goal = total(&sender) + 1000;
             for _ in 0..100 {
+                let goal = total(&sender) + 10;
                 (0..10).for_each(|_| send(&sender));
                 sender.flush();
-            }
-            while total(&sender) < goal {
-                tokio::task::yield_now().await;
+                while total(&sender) < goal {
+                    tokio::task::yield_now().await;
+                }
             }
         };
         thousand().await;
-        let before = dhat::HeapStats::get().total_blocks;
-        thousand().await;
-        let allocations = dhat::HeapStats::get().total_blocks - before;
+        // A connection makes one timer when its socket first takes no more, whenever that is.
+        let mut fewest = u64::MAX;
+        for _ in 0..3 {
+            let before = dhat::HeapStats::get().total_blocks;
+            thousand().await;
+            fewest = fewest.min(dhat::HeapStats::get().total_blocks - before);
+        }
         drop((sender, receiver));
         writer.await.unwrap().unwrap();
-        allocations
+        fewest
     });
     peer.join().unwrap();
     allocations

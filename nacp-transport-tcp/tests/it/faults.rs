@@ -1,9 +1,13 @@
 //! What peers do wrong: T-01 and T-02 over loopback.
 
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
 use futures_util::FutureExt;
 use nacp_proto::{FrameHeader, MsgId, ReassemblyLimits};
 use nacp_transport_tcp::{Connection, MemoryBudget, Options, connect};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 
 use crate::support::{End, encoded, framed, listen, number_of, recv, soon};
@@ -197,4 +201,59 @@ async fn who_does_not_receive_slows_the_peer_down() {
         more += len.unwrap();
     }
     assert_eq!(more, 4096, "one read is made room for");
+}
+
+/// A stream that always has one more empty frame of a message that never ends.
+struct Endless {
+    frame: Vec<u8>,
+    left: usize,
+}
+
+impl AsyncRead for Endless {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if let Some(left) = self.left.checked_sub(1) {
+            self.left = left;
+            buf.put_slice(&self.frame);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Endless {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, _: &[u8]) -> Poll<io::Result<usize>> {
+        Poll::Pending
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[tokio::test]
+async fn flood_of_empty_frames_hides_no_timeout_and_lets_others_run() {
+    let limits = ReassemblyLimits::default().timeout(std::time::Duration::from_millis(20));
+    let endless = Endless {
+        frame: raw(0, 10, 32, b""),
+        left: 50_000_000,
+    };
+    let connection = Connection::from_io(endless, &Options::default().limits(limits));
+    let (_sender, mut receiver, _writer) = connection.split();
+    let mut turns = 0;
+    let fault = loop {
+        tokio::select! {
+            biased;
+            received = receiver.recv() => break received.unwrap_err(),
+            () = tokio::task::yield_now() => turns += 1,
+        }
+    };
+    assert_eq!(fault.reason(), "reassembly-timeout");
+    assert!(turns > 0);
 }
