@@ -8,6 +8,7 @@ mod explain;
 mod ping;
 mod probe;
 mod serve;
+mod sub;
 
 use anstream::ColorChoice;
 use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
@@ -20,6 +21,7 @@ pub(crate) use explain::ExplainArgs;
 pub(crate) use ping::PingArgs;
 pub(crate) use probe::ProbeArgs;
 pub(crate) use serve::ServeArgs;
+pub(crate) use sub::SubArgs;
 
 use crate::output::Format;
 
@@ -116,6 +118,7 @@ pub(crate) enum Command {
     Probe(ProbeArgs),
     Ping(PingArgs),
     Call(CallArgs),
+    Sub(SubArgs),
     Serve(ServeArgs),
     Decode(DecodeArgs),
     Explain(ExplainArgs),
@@ -127,6 +130,7 @@ impl Command {
             Self::Probe(_) => "probe",
             Self::Ping(_) => "ping",
             Self::Call(_) => "call",
+            Self::Sub(_) => "sub",
             Self::Serve(_) => "serve",
             Self::Decode(_) => "decode",
             Self::Explain(_) => "explain",

@@ -6,3 +6,4 @@ pub(crate) mod explain;
 pub(crate) mod ping;
 pub(crate) mod probe;
 pub(crate) mod serve;
+pub(crate) mod sub;

@@ -5,4 +5,4 @@ mod plan;
 mod session;
 
 pub(crate) use plan::Plan;
-pub(crate) use session::Session;
+pub(crate) use session::{Session, not_subscribed};

@@ -10,6 +10,7 @@ mod escape;
 mod exit;
 mod failure;
 mod interrupt;
+mod keys;
 mod latency;
 mod output;
 mod reasons;

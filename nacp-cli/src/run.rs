@@ -54,6 +54,7 @@ fn carry_out(command: Command, output: &mut Output) -> Result<(), Stop> {
         Command::Probe(args) => online(output, async |o, i| cmd::probe::run(args, o, i).await),
         Command::Ping(args) => online(output, async |o, i| cmd::ping::run(args, o, i).await),
         Command::Call(args) => online(output, async |o, i| cmd::call::run(args, o, i).await),
+        Command::Sub(args) => online(output, async |o, i| cmd::sub::run(args, o, i).await),
         Command::Serve(args) => online(output, async |o, i| cmd::serve::run(args, o, i).await),
         Command::Decode(args) => cmd::decode::run(&args, output),
         Command::Explain(args) => cmd::explain::run(&args, output),

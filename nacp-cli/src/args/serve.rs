@@ -1,6 +1,10 @@
+use std::time::Duration;
+
 use clap::Args;
 use nacp::proto::AppId;
 use nacp::transport::Address;
+
+use super::duration;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -9,7 +13,9 @@ Examples:
   nacp-cli serve 127.0.0.1:0              on a free port; the first line tells which
 
 Its abilities: echo gives back its argument; add takes {\"a\":1,\"b\":2}; sleep takes {\"ms\":500};
-fail always fails, with {\"error\":\"..\"}; sink takes anything and answers its size in bytes.";
+fail always fails, with {\"error\":\"..\"}; sink takes anything and answers its size in bytes.
+Its event: countdown takes {\"from\":5,\"ms\":500}, sends each number, and obeys pause, resume, abort
+and a number as input. It emits clock:tick every second for who subscribes.";
 
 /// Run a friendly peer to test against
 #[derive(Debug, Clone, Args)]
@@ -32,4 +38,31 @@ pub(crate) struct ServeArgs {
         default_value = "nacp-cli-serve"
     )]
     pub(crate) own: AppId,
+
+    /// Forward messages between the apps that are linked with it
+    #[arg(long)]
+    pub(crate) gateway: bool,
+
+    /// Let every answer wait
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) latency: Option<Duration>,
+
+    /// The share of requests that fail: 0.05 or 5%
+    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = share)]
+    pub(crate) error_rate: f64,
+}
+
+/// A number from 0 to 1, or percent.
+pub(crate) fn share(text: &str) -> Result<f64, String> {
+    let (number, unit) = match text.strip_suffix('%') {
+        Some(percent) => (percent, 100.0),
+        None => (text, 1.0),
+    };
+    let number: f64 = number.parse().map_err(|_| "is no number".to_owned())?;
+    let share = number / unit;
+    if (0.0..=1.0).contains(&share) {
+        Ok(share)
+    } else {
+        Err("must be from 0 to 1, or from 0% to 100%".to_owned())
+    }
 }

@@ -1,12 +1,18 @@
 //! A friendly peer to test against.
 
 mod abilities;
+mod countdown;
 mod friend;
+mod trouble;
 
-use nacp::{LinkChange, LinkState};
+use std::time::Duration;
+
+use nacp::{LinkChange, LinkState, NApp};
 use serde::Serialize;
+use tokio::time::{MissedTickBehavior, interval};
 
 pub(crate) use friend::Friend;
+pub(crate) use trouble::Trouble;
 
 use crate::args::ServeArgs;
 use crate::failure::{Failure, Stop};
@@ -33,7 +39,15 @@ pub(crate) async fn run(
     output: &mut Output,
     interrupt: &Interrupt,
 ) -> Result<(), Stop> {
-    let friend = Friend::start(args.own, &args.listen).await?;
+    let mut builder = NApp::builder(args.own).listen(args.listen);
+    if args.gateway {
+        builder = builder.gateway();
+    }
+    let trouble = Trouble {
+        latency: args.latency,
+        error_rate: args.error_rate,
+    };
+    let friend = Friend::start(builder, trouble).await?;
     let mut changes = friend.node().watch_links();
     let target = friend.target()?;
     output.human(&target)?;
@@ -43,13 +57,22 @@ pub(crate) async fn run(
         target: target.to_string(),
     };
     output.record("serve", listening)?;
-    output
-        .notes()
-        .note("abilities: echo, add, sleep, fail, sink; Ctrl-C ends it");
+    output.notes().note(
+        "abilities echo, add, sleep, fail, sink; event countdown; emits clock:tick every second; \
+         Ctrl-C ends it",
+    );
+    let mut ticks = interval(Duration::from_secs(1));
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let mut tick = 0_u64;
     let ended = loop {
         tokio::select! {
             biased;
             () = interrupt.times(1) => break Failure::interrupted("serve").into(),
+            _ = ticks.tick() => {
+                // A number can always be encoded.
+                let _ = friend.node().emit("clock:tick", &tick);
+                tick += 1;
+            }
             change = changes.next() => match change {
                 None => break Failure::local("serve", "the node has ended").into(),
                 Some(change) => if let Err(error) = told(&change, output) {

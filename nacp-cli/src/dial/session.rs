@@ -2,7 +2,7 @@ use std::future::{Future, IntoFuture};
 use std::time::Duration;
 
 use nacp::proto::AppId;
-use nacp::{Builder, NApp, Reconnect, RequestError, Undelivered};
+use nacp::{Builder, NApp, Reconnect, RequestError, SubscribeError, Undelivered};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{Plan, diagnosis, plan};
@@ -145,7 +145,7 @@ impl Session {
     }
 
     /// Completes when the connection has ended.
-    async fn lost(&self) {
+    pub(crate) async fn lost(&self) {
         while self.trace.seen().ended.is_none() {
             self.trace.changed().await;
         }
@@ -197,4 +197,22 @@ fn unanswered(stage: &'static str, error: &RequestError) -> Failure {
         ),
         RequestError::App(_) | RequestError::Encode(_) | _ => Failure::usage(error.to_string()),
     }
+}
+
+/// What a subscribe that failed means.
+pub(crate) fn not_subscribed(stage: &'static str, error: &SubscribeError) -> Failure {
+    if let SubscribeError::Rejected { why } = error {
+        let why = why.as_deref().unwrap_or("without a reason");
+        return Failure::new(Exit::SaidNo, stage, why, escaped(why));
+    }
+    if let SubscribeError::Undelivered(reason) = error {
+        let is_late = *reason == Undelivered::Timeout;
+        let exit = if is_late {
+            Exit::TimedOut
+        } else {
+            Exit::LinkLost
+        };
+        return Failure::new(exit, stage, reason.as_str(), error.to_string());
+    }
+    Failure::usage(error.to_string())
 }

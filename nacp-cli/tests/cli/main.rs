@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod bad_peers;
+mod events;
 mod look;
 mod pipes;
 mod support;

@@ -2,16 +2,16 @@
 
 use std::time::{Duration, Instant};
 
+use nacp::Decl;
 use nacp::proto::AppId;
-use nacp::{Decl, SubscribeError, Undelivered};
 use tokio::time::timeout_at;
 use uuid::Uuid;
 
 use super::Call;
 use super::stage::Stage;
 use super::stages::Probe;
+use crate::dial::not_subscribed;
 use crate::escape::escaped;
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::latency::{Latency, Summary, millis};
 
@@ -101,24 +101,6 @@ pub(super) async fn subscribe(probe: &Probe<'_>, peer: &AppId) -> Result<Stage, 
             "no answer to the subscribe",
         )),
     }
-}
-
-/// What a subscribe that failed means.
-fn not_subscribed(stage: &'static str, error: &SubscribeError) -> Failure {
-    if let SubscribeError::Rejected { why } = error {
-        let why = why.as_deref().unwrap_or("without a reason");
-        return Failure::new(Exit::SaidNo, stage, why, escaped(why));
-    }
-    if let SubscribeError::Undelivered(reason) = error {
-        let is_late = *reason == Undelivered::Timeout;
-        let exit = if is_late {
-            Exit::TimedOut
-        } else {
-            Exit::LinkLost
-        };
-        return Failure::new(exit, stage, reason.as_str(), error.to_string());
-    }
-    Failure::usage(error.to_string())
 }
 
 pub(super) async fn call(probe: &Probe<'_>, peer: &AppId, call: &Call) -> Result<Stage, Failure> {

@@ -1,8 +1,12 @@
 use std::time::Duration;
 
-use nacp::{AbilityContext, Builder, HandlerError, Payload};
+use async_trait::async_trait;
+use nacp::{AbilityContext, AbilityHandler, Builder, HandlerError, IntoAbility, Payload};
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
+
+use super::Trouble;
+use super::countdown::countdown;
 
 #[derive(Deserialize)]
 struct Add {
@@ -31,18 +35,28 @@ struct Sunk {
 }
 
 /// Gives a node what a peer to test against should have.
-pub(super) fn add_to(builder: Builder) -> Builder {
+pub(super) fn add_to(builder: Builder, trouble: Trouble) -> Builder {
+    let troubled = |inner: Box<dyn AbilityHandler>| Troubled { trouble, inner };
     builder
-        .ability_raw("echo", |_, payload| async move { Ok(payload) })
+        .ability_with("echo", troubled(Box::new(Echo)))
         .describe("echo", "gives back its argument")
-        .ability("add", async |Add { a, b }: Add| sum(a, b))
+        .ability_with("add", troubled(boxed(async |Add { a, b }: Add| sum(a, b))))
         .describe("add", "{a, b}: their sum")
-        .ability("sleep", sleep)
+        .ability_with("sleep", troubled(boxed(sleep)))
         .describe("sleep", "{ms}: answers after so many milliseconds")
-        .ability_raw("fail", fail)
+        .ability_with("fail", troubled(Box::new(Failing)))
         .describe("fail", "{error}: always fails, with that text")
-        .ability_raw("sink", sink)
+        .ability_with("sink", troubled(Box::new(Sink)))
         .describe("sink", "takes anything and answers its size in bytes")
+        .event("countdown", countdown)
+        .describe(
+            "countdown",
+            "{from, ms}: counts down to 0; pause, resume, abort, or a number",
+        )
+}
+
+fn boxed<Shape>(closure: impl IntoAbility<Shape>) -> Box<dyn AbilityHandler> {
+    Box::new(closure.into_ability())
 }
 
 /// A whole sum is answered as a whole number.
@@ -64,18 +78,51 @@ async fn sleep(ctx: AbilityContext, Sleep { ms }: Sleep) -> Result<Slept, Handle
     }
 }
 
-async fn fail(_: AbilityContext, payload: Payload) -> Result<Payload, HandlerError> {
-    let Fail { error } = payload.decode().unwrap_or_default();
-    Err(HandlerError::failed(
-        error.unwrap_or_else(|| "as asked for".to_owned()),
-    ))
+struct Echo;
+
+#[async_trait]
+impl AbilityHandler for Echo {
+    async fn handle(&self, _: AbilityContext, payload: Payload) -> Result<Payload, HandlerError> {
+        Ok(payload)
+    }
 }
 
-async fn sink(_: AbilityContext, payload: Payload) -> Result<Payload, HandlerError> {
-    let bytes = payload
-        .as_byte_string()
-        .map_or(payload.len(), |bytes| bytes.len());
-    Ok(Payload::new(&Sunk {
-        bytes: bytes as u64,
-    })?)
+struct Failing;
+
+#[async_trait]
+impl AbilityHandler for Failing {
+    async fn handle(&self, _: AbilityContext, payload: Payload) -> Result<Payload, HandlerError> {
+        let Fail { error } = payload.decode().unwrap_or_default();
+        Err(HandlerError::failed(
+            error.unwrap_or_else(|| "as asked for".to_owned()),
+        ))
+    }
+}
+
+struct Sink;
+
+#[async_trait]
+impl AbilityHandler for Sink {
+    async fn handle(&self, _: AbilityContext, payload: Payload) -> Result<Payload, HandlerError> {
+        let bytes = payload
+            .as_byte_string()
+            .map_or(payload.len(), |bytes| bytes.len());
+        Ok(Payload::new(&Sunk {
+            bytes: bytes as u64,
+        })?)
+    }
+}
+
+/// An ability that is slow or fails now and then, as it was asked to.
+struct Troubled {
+    trouble: Trouble,
+    inner: Box<dyn AbilityHandler>,
+}
+
+#[async_trait]
+impl AbilityHandler for Troubled {
+    async fn handle(&self, ctx: AbilityContext, payload: Payload) -> Result<Payload, HandlerError> {
+        self.trouble.befall().await?;
+        self.inner.handle(ctx, payload).await
+    }
 }

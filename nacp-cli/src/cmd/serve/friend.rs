@@ -1,12 +1,12 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use nacp::NApp;
 use nacp::proto::AppId;
 use nacp::transport::Address;
+use nacp::{Builder, NApp};
 use tokio::time::timeout;
 
-use super::abilities;
+use super::{Trouble, abilities};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::target::Target;
@@ -30,17 +30,16 @@ impl Friend {
         let app = AppId::new("nacp-cli-embedded");
         let app = app.map_err(|error| Failure::usage(error.to_string()))?;
         let free_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        Self::start(app, &free_port.into()).await
+        Self::start(NApp::builder(app).listen(free_port), Trouble::default()).await
     }
 
-    /// One that listens there.
+    /// One that listens as the builder says.
     ///
     /// # Errors
     ///
     /// If the operating system does not let it.
-    pub(crate) async fn start(app: AppId, listen: &Address) -> Result<Self, Failure> {
-        let builder = NApp::builder(app).listen(listen);
-        let node = abilities::add_to(builder).start().await.map_err(|error| {
+    pub(super) async fn start(builder: Builder, trouble: Trouble) -> Result<Self, Failure> {
+        let node = abilities::add_to(builder, trouble).start().await.map_err(|error| {
             Failure::local("listen", error.to_string())
                 .hint("another program may have this port, or this machine not this address; port 0 is a free one")
         })?;

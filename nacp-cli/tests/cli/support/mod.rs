@@ -1,6 +1,7 @@
 //! The binary under test, and peers for it to meet.
 
 pub(crate) mod fake_peer;
+pub(crate) mod terminal;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -1,0 +1,227 @@
+//! Events of a peer, as they come.
+
+mod template;
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::{self, SelectAll};
+use nacp::proto::AppId;
+use nacp::{LinkChange, LinkState, LinkWatch, Notification, Reconnect, Subscription};
+use serde::Serialize;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use crate::args::SubArgs;
+use crate::dial::{Plan, Session, not_subscribed};
+use crate::escape::escaped;
+use crate::exit::Exit;
+use crate::failure::{Failure, Stop};
+use crate::interrupt::Interrupt;
+use crate::output::{Format, Notes, Output};
+use crate::value;
+
+use template::Template;
+
+#[derive(Serialize)]
+struct Event<'a> {
+    app: &'a str,
+    name: &'a str,
+    payload: serde_json::Value,
+    /// Events before this one that did not arrive; null if the peer does not count.
+    missed: Option<u64>,
+}
+
+/// What there is to listen with, and what has come.
+struct Listening<'a> {
+    args: &'a SubArgs,
+    template: Option<Template>,
+    count: u64,
+    missed: u64,
+    patterns: Vec<String>,
+}
+
+pub(crate) async fn run(
+    args: SubArgs,
+    output: &mut Output,
+    interrupt: &Interrupt,
+) -> Result<(), Stop> {
+    let template = args.format.as_deref().map(str::parse).transpose();
+    let plan = Plan::new(&args.dial, args.target.target.as_ref())?;
+    let mut listening = Listening {
+        template: template.map_err(Failure::usage)?,
+        count: 0,
+        missed: 0,
+        patterns: args.patterns.clone(),
+        args: &args,
+    };
+    output.stream();
+    let keep = |builder: nacp::Builder| builder.reconnect(Reconnect::default());
+    let session = Session::start(&plan, plan.target()?, keep).await?;
+    let ended = tokio::select! {
+        biased;
+        ended = listening.go(&session, &plan, output) => ended,
+        () = interrupt.times(1) => Err(Failure::interrupted("sub").into()),
+    };
+    listening.sum_up(output.notes());
+    session.close(interrupt).await;
+    ended
+}
+
+impl Listening<'_> {
+    async fn go(
+        &mut self,
+        session: &Session,
+        plan: &Plan,
+        output: &mut Output,
+    ) -> Result<(), Stop> {
+        let deadline = plan.deadline();
+        let peer = session.connect(deadline).await?;
+        let mut changes = session.node.watch_links();
+        let mut events = self.subscribe(session, &peer, deadline).await?;
+        output.notes().note(format_args!("listening at {peer}"));
+        if output.format() == Format::Csv {
+            output.plain("name,missed,payload")?;
+        }
+        let mut silence_ends = self.silence_ends();
+        while self.args.count.is_none_or(|count| self.count < count) {
+            tokio::select! {
+                biased;
+                event = events.next() => match event {
+                    Some((pattern, event)) => {
+                        silence_ends = self.silence_ends();
+                        self.show(pattern, &event, output)?;
+                    }
+                    None => return Err(gone(&peer).into()),
+                },
+                change = changes.next() => told(change, &mut changes, output.notes()),
+                () = wait_until(silence_ends) => return self.silent(),
+            }
+        }
+        Ok(())
+    }
+
+    async fn subscribe(
+        &self,
+        session: &Session,
+        peer: &AppId,
+        deadline: Instant,
+    ) -> Result<SelectAll<impl stream::Stream<Item = (usize, Notification)> + use<>>, Failure> {
+        let mut events = SelectAll::new();
+        for (index, pattern) in self.patterns.iter().enumerate() {
+            let subscribing = session.node.subscribe(peer, pattern);
+            let subscribed: Subscription = match timeout_at(deadline, subscribing).await {
+                Ok(subscribed) => {
+                    subscribed.map_err(|error| not_subscribed("subscribe", &error))?
+                }
+                Err(_) => {
+                    return Err(Failure::timed_out(
+                        "subscribe",
+                        "no answer to the subscribe",
+                    ));
+                }
+            };
+            events.push(subscribed.map(move |event| (index, event)));
+        }
+        Ok(events)
+    }
+
+    fn silence_ends(&self) -> Option<Instant> {
+        self.args.idle.map(|idle| Instant::now() + idle)
+    }
+
+    /// The silence that was asked for; a failure only if nothing had come at all.
+    fn silent(&self) -> Result<(), Stop> {
+        let idle = self.args.idle.unwrap_or(Duration::ZERO);
+        match self.count {
+            0 => Err(Failure::timed_out("sub", format!("nothing came within {idle:?}")).into()),
+            _ => Ok(()),
+        }
+    }
+
+    fn show(
+        &mut self,
+        pattern: usize,
+        event: &Notification,
+        output: &mut Output,
+    ) -> std::io::Result<()> {
+        self.count += 1;
+        let missed = event.missed.unwrap_or(0);
+        self.missed += missed;
+        if missed > 0 {
+            output
+                .notes()
+                .note(format_args!("{missed} events are missing here"));
+        }
+        let payload = value::shown(&event.payload);
+        if let Some(template) = &self.template {
+            let pattern = self.patterns.get(pattern).map_or("", String::as_str);
+            return output.plain(template.fill(event, &payload, pattern));
+        }
+        match output.format() {
+            Format::Human => output.human(format_args!("{} {payload}", escaped(&event.name))),
+            Format::Csv => output.plain(csv(&event.name, missed, &payload)),
+            Format::Json | Format::Ndjson => output.record(
+                "sub",
+                Event {
+                    app: event.from.as_str(),
+                    name: &event.name,
+                    payload,
+                    missed: event.missed,
+                },
+            ),
+        }
+    }
+
+    fn sum_up(&self, notes: Notes) {
+        notes.note(format_args!(
+            "{} events, {} missed",
+            self.count, self.missed
+        ));
+    }
+}
+
+fn csv(name: &str, missed: u64, payload: &serde_json::Value) -> String {
+    let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
+    format!(
+        "{},{missed},{}",
+        quoted(&escaped(name)),
+        quoted(&payload.to_string())
+    )
+}
+
+async fn wait_until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Tells how the link fares. The stream of changes ends with the node, and the events do too.
+fn told(change: Option<LinkChange>, _: &mut LinkWatch, notes: Notes) {
+    let Some(LinkChange {
+        app,
+        state,
+        resumed,
+        ..
+    }) = change
+    else {
+        return;
+    };
+    match (state, resumed) {
+        (LinkState::Online, Some(false)) => {
+            notes.note(format_args!("{app} is back, as a new instance"))
+        }
+        (LinkState::Online, _) => notes.note(format_args!("{app} is back")),
+        (LinkState::Offline, _) => notes.note(format_args!("{app} is offline; reconnecting")),
+        (LinkState::Dropped, _) => notes.note(format_args!("{app} is gone")),
+    }
+}
+
+fn gone(peer: &AppId) -> Failure {
+    Failure::new(
+        Exit::LinkLost,
+        "sub",
+        "peer-gone",
+        format!("{peer} has ended the link"),
+    )
+}
