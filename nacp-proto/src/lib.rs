@@ -115,3 +115,8 @@ pub use register::{
     Decl, Entry, Instance, PeerInfo, Register, Registered, RegisteredError, Session, Version,
 };
 pub use scan::ScanError;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+#[derive(Debug)]
+struct Readme;
