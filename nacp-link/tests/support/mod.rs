@@ -20,7 +20,7 @@ use nacp_proto::{AppId, Decoded, Message, MessageId};
 pub(crate) use hand::Hand;
 pub(crate) use site::Site;
 pub(crate) use text::{app, id, payload, text_of};
-pub(crate) use wire::{Crossing, End, Intake, Mode, Parcel, Way, Wire};
+pub(crate) use wire::{Crossing, End, Intake, Mode, Parcel, Wire};
 
 /// The wall clock at the start of every world, in milliseconds since 1970.
 pub(crate) const UNIX_MS: f64 = 1_700_000_000_000.0;
@@ -149,10 +149,6 @@ impl World {
     /// Time since the world began.
     pub(crate) fn at(&self) -> Duration {
         self.now - self.epoch
-    }
-
-    pub(crate) fn instant(&self, at: Duration) -> Instant {
-        self.epoch + at
     }
 
     pub(crate) fn node(&mut self, site: usize) -> &mut Node {
