@@ -1,27 +1,37 @@
 //! What can be typed.
 
 mod call;
+mod check;
 mod decode;
 mod dial;
 mod duration;
+mod emit;
 mod explain;
+mod generate;
 mod ping;
 mod probe;
 mod serve;
+mod signal;
 mod sub;
+mod watch;
 
 use anstream::ColorChoice;
 use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 pub(crate) use call::CallArgs;
+pub(crate) use check::{CheckArgs, CheckFormat};
 pub(crate) use decode::{DecodeArgs, What};
 pub(crate) use dial::{DialArgs, TargetArg};
 pub(crate) use duration::duration;
+pub(crate) use emit::EmitArgs;
 pub(crate) use explain::ExplainArgs;
+pub(crate) use generate::{CompletionsArgs, ManArgs};
 pub(crate) use ping::PingArgs;
 pub(crate) use probe::ProbeArgs;
 pub(crate) use serve::ServeArgs;
+pub(crate) use signal::{SignalArgs, SignalKind};
 pub(crate) use sub::SubArgs;
+pub(crate) use watch::WatchArgs;
 
 use crate::output::Format;
 
@@ -117,11 +127,17 @@ pub(crate) enum Color {
 pub(crate) enum Command {
     Probe(ProbeArgs),
     Ping(PingArgs),
+    Check(CheckArgs),
+    Watch(WatchArgs),
     Call(CallArgs),
+    Signal(SignalArgs),
     Sub(SubArgs),
+    Emit(EmitArgs),
     Serve(ServeArgs),
     Decode(DecodeArgs),
     Explain(ExplainArgs),
+    Completions(CompletionsArgs),
+    Man(ManArgs),
 }
 
 impl Command {
@@ -129,11 +145,17 @@ impl Command {
         match self {
             Self::Probe(_) => "probe",
             Self::Ping(_) => "ping",
+            Self::Check(_) => "check",
+            Self::Watch(_) => "watch",
             Self::Call(_) => "call",
+            Self::Signal(_) => "signal",
             Self::Sub(_) => "sub",
+            Self::Emit(_) => "emit",
             Self::Serve(_) => "serve",
             Self::Decode(_) => "decode",
             Self::Explain(_) => "explain",
+            Self::Completions(_) => "completions",
+            Self::Man(_) => "man",
         }
     }
 }

@@ -1,5 +1,3 @@
-use std::process::ExitCode;
-
 use serde::{Serialize, Serializer};
 
 /// How a run ended, as scripts see it. The numbers are a contract.
@@ -63,12 +61,6 @@ impl Exit {
 
     pub(crate) const fn is_fine(self) -> bool {
         matches!(self, Self::Fine)
-    }
-}
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        Self::from(exit.number())
     }
 }
 

@@ -123,6 +123,8 @@ pub(crate) enum Stop {
     Told(Failure),
     /// Standard output takes nothing more.
     Output(io::Error),
+    /// Everything has been told, and another convention than ours asks for this exit code.
+    Status(u8),
 }
 
 impl From<Failure> for Stop {

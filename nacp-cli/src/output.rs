@@ -97,6 +97,11 @@ impl Output {
         self.stdout.flush()
     }
 
+    /// Takes another format than was asked for in general.
+    pub(crate) const fn set_format(&mut self, format: Format) {
+        self.format = format;
+    }
+
     /// From now on there are many documents, each on a line.
     pub(crate) fn stream(&mut self) {
         if self.format == Format::Json {

@@ -19,23 +19,25 @@ Three commands to begin with:
 nacp-cli --help lists the others.";
 
 /// Runs what was typed.
-pub(crate) fn run(args: Args) -> Exit {
+pub(crate) fn run(args: Args) -> u8 {
     let Args { global, command } = args;
     let mut output = Output::new(global.format(), global.color(), global.quiet);
     let Some(command) = command else {
-        return usage::written(output.plain(WELCOME));
+        return usage::written(output.plain(WELCOME)).number();
     };
     log(&global);
     let name = command.name();
     match carry_out(command, &mut output) {
-        Ok(()) => Exit::Fine,
-        Err(stop) => ended(name, stop, &mut output),
+        Ok(()) => Exit::Fine.number(),
+        Err(Stop::Status(number)) => number,
+        Err(stop) => ended(name, stop, &mut output).number(),
     }
 }
 
 fn ended(name: &str, stop: Stop, output: &mut Output) -> Exit {
     let (failure, written) = match stop {
         Stop::Output(error) => return usage::written(Err(error)),
+        Stop::Status(_) => return Exit::Fine,
         Stop::Told(failure) => (failure, Ok(())),
         Stop::Failed(failure) => {
             let written = output.failure_document(name, &failure);
@@ -53,11 +55,17 @@ fn carry_out(command: Command, output: &mut Output) -> Result<(), Stop> {
     match command {
         Command::Probe(args) => online(output, async |o, i| cmd::probe::run(args, o, i).await),
         Command::Ping(args) => online(output, async |o, i| cmd::ping::run(args, o, i).await),
+        Command::Check(args) => online(output, async |o, i| cmd::check::run(args, o, i).await),
+        Command::Watch(args) => online(output, async |o, i| cmd::watch::run(args, o, i).await),
         Command::Call(args) => online(output, async |o, i| cmd::call::run(args, o, i).await),
+        Command::Signal(args) => online(output, async |o, i| cmd::signal::run(args, o, i).await),
         Command::Sub(args) => online(output, async |o, i| cmd::sub::run(args, o, i).await),
+        Command::Emit(args) => online(output, async |o, i| cmd::emit::run(args, o, i).await),
         Command::Serve(args) => online(output, async |o, i| cmd::serve::run(args, o, i).await),
         Command::Decode(args) => cmd::decode::run(&args, output),
         Command::Explain(args) => cmd::explain::run(&args, output),
+        Command::Completions(args) => cmd::generate::completions(&args, output),
+        Command::Man(args) => cmd::generate::man(&args, output),
     }
 }
 

@@ -119,7 +119,7 @@ impl Pings<'_> {
         let failure = match ended {
             Ok(()) => None,
             Err(Stop::Failed(failure) | Stop::Told(failure)) => Some(failure),
-            Err(Stop::Output(error)) => return Err(Stop::Output(error)),
+            Err(stop) => return Err(stop),
         };
         self.done.rtt = self.latency.summary();
         self.summary(output)?;

@@ -4,6 +4,7 @@
 mod bad_peers;
 mod events;
 mod look;
+mod others;
 mod pipes;
 mod support;
 mod talk;

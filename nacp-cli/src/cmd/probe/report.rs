@@ -50,7 +50,7 @@ impl Report {
         let plan = &scope.plan;
         let failed = match ended {
             Some(Stop::Failed(failure) | Stop::Told(failure)) => Some(failure.stage),
-            Some(Stop::Output(_)) | None => None,
+            Some(Stop::Output(_) | Stop::Status(_)) | None => None,
         };
         Self {
             target: plan
