@@ -32,6 +32,7 @@ mod relay;
 mod replay;
 mod reports;
 mod requests;
+mod seed;
 mod sessions;
 mod settlement;
 mod streams;

@@ -463,3 +463,43 @@ fn an_ack_of_a_record_that_is_back_in_the_backlog_settles_it() {
     assert_eq!(world.outcome(0, token), "delivered");
     world.assert_at_rest(0);
 }
+
+#[test]
+fn dropping_settles_backlog_submitted_and_ack_pending_alike() {
+    let mut world = World::with([quiet("b").submit_max_count(2)]);
+    let hand = world.native(0, "a");
+    let mut tokens = world.signals(0, "a", 1..=2);
+    world.run();
+    world.set_intake(hand.wire, ACCEPTOR, Intake::Stalled);
+    tokens.extend(world.signals(0, "a", 3..=6));
+    world.run();
+    let snapshot = world.node(0).snapshot();
+    let counts =
+        [snapshot.ack_pending, snapshot.submitted, snapshot.backlog].map(|table| table.count);
+    assert_eq!(counts, [2, 2, 2]);
+    hand.say(&mut world, nacp_proto::Body::Unregister);
+    world.advance_to(secs(1));
+    assert_eq!(world.outcomes(0, &tokens), ["peer-gone"; 6]);
+    world.assert_at_rest(0);
+}
+
+#[test]
+fn a_dropped_app_that_returns_gets_nothing_of_before() {
+    let mut world = World::with([quiet("a"), quiet("b")]);
+    let wire = world.link(0, 1);
+    let request = world.request(0, "b", "r1");
+    world.subscribe(0, "b", "x");
+    world.run();
+    world.cut(wire);
+    world.advance_to(secs(121));
+    let mark = world.mark();
+    let again = world.link(0, 1);
+    assert_eq!(world.outcome(0, request), "peer-gone");
+    assert_eq!(
+        world.said_since(mark, again, crate::support::DIALLER),
+        ["register", "ack answer register"]
+    );
+    world.emit(1, "x", "n1");
+    world.run();
+    assert_eq!(world.sites[0].hits, []);
+}

@@ -441,3 +441,79 @@ fn t08_the_books_are_at_zero_after_every_cycle() {
     expected[0] = "evicted";
     assert_eq!(world.outcomes(0, &tokens), expected);
 }
+
+#[test]
+fn the_two_tables_are_capped_separately() {
+    let (mut world, _) = offline(quiet("b").queue_max_count(3), &["a"]);
+    world.native(0, "d");
+    let queued: Vec<_> = ["s1", "s2", "s3"]
+        .into_iter()
+        .map(|label| send(&mut world, "a", label))
+        .collect();
+    let pending = world.signals(0, "d", 1..=3);
+    world.run();
+    let snapshot = world.node(0).snapshot();
+    assert_eq!((snapshot.backlog.count, snapshot.ack_pending.count), (3, 3));
+    assert_eq!(world.outcomes(0, &queued), ["pending"; 3]);
+    assert_eq!(world.outcomes(0, &pending), ["pending"; 3]);
+}
+
+#[test]
+fn the_default_caps_are_1024_records_in_each_table() {
+    let (mut world, _) = offline(quiet("b"), &["a"]);
+    world.native(0, "d");
+    let queued = world.signals(0, "a", 1..=1025);
+    let pending = world.signals(0, "d", 1..=1025);
+    world.run();
+    let snapshot = world.node(0).snapshot();
+    assert_eq!(
+        (snapshot.backlog.count, snapshot.ack_pending.count),
+        (1024, 1024)
+    );
+    for tokens in [queued, pending] {
+        assert_eq!(world.outcomes(0, &tokens[..2]), ["evicted", "pending"]);
+    }
+}
+
+#[test]
+fn putting_back_looks_at_the_whole_table_and_its_head_is_the_oldest() {
+    let mut world = World::with([quiet("b").queue_max_count(4)]);
+    let (a, c) = (world.native(0, "a"), world.native(0, "c"));
+    c.hang_up(&mut world);
+    world.run();
+    let queued = world.signals(0, "c", 1..=3);
+    let sent = world.signals(0, "a", 4..=6);
+    world.run();
+    a.hang_up(&mut world);
+    world.run();
+    // m4, m5 and m6 went to the head; the two nearest to it go.
+    assert_eq!(world.outcomes(0, &sent), ["evicted", "evicted", "pending"]);
+    assert_eq!(world.outcomes(0, &queued), ["pending"; 3]);
+    assert_eq!(return_of(&mut world, &a), ["signal m6"]);
+}
+
+#[test]
+fn both_warnings_can_be_observed() {
+    let (mut world, _) = offline(quiet("b").queue_max_count(1), &["a"]);
+    world.native(0, "d");
+    send(&mut world, "a", "s1");
+    send(&mut world, "a", "s2");
+    world.signals(0, "d", 1..=2);
+    world.run();
+    assert_eq!(
+        MessageReport::BacklogWarning.as_str(),
+        "nacp:internal:backlog:warning"
+    );
+    assert_eq!(
+        MessageReport::AckWarning.as_str(),
+        "nacp:internal:ack:warning"
+    );
+    assert_eq!(
+        world.reported_of(0, MessageReport::BacklogWarning),
+        ["fifo-evicted signal"]
+    );
+    assert_eq!(
+        world.reported_of(0, MessageReport::AckWarning),
+        ["pending-overflow m1"]
+    );
+}

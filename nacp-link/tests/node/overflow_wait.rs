@@ -153,3 +153,24 @@ fn two_nodes_with_tiny_tables_deliver_everything_in_order() {
     world.assert_at_rest(0);
     world.assert_at_rest(1);
 }
+
+#[test]
+fn links_take_turns_when_room_comes_back() {
+    let mut world = World::with([waiting(2)]);
+    let (a, c) = (world.native(0, "a"), world.native(0, "c"));
+    let marks = world.mark();
+    world.signals(0, "a", 1..=5);
+    world.signals(0, "c", 6..=10);
+    world.run();
+    assert_eq!(a.heard_since(&world, marks), ["signal m1", "signal m2"]);
+    for line in ["signal m1", "signal m2"] {
+        a.ack_line(&mut world, line);
+    }
+    world.run();
+    // Two places for two links that wait: one each.
+    assert_eq!(
+        a.heard_since(&world, marks),
+        ["signal m1", "signal m2", "signal m3"]
+    );
+    assert_eq!(c.heard_since(&world, marks), ["signal m6"]);
+}

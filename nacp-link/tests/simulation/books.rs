@@ -253,7 +253,7 @@ impl World {
             matches!(
                 settled,
                 Some(Settlement::Undelivered(
-                    Undelivered::SendFailed | Undelivered::Evicted
+                    Undelivered::SendFailed | Undelivered::Evicted | Undelivered::Timeout
                 ))
             )
         };

@@ -8,6 +8,8 @@ use super::sent::Kind;
 use super::wire::Flow;
 use super::world::{Happening, Heal, Phase, World};
 
+const RETRY: Duration = Duration::from_millis(997);
+
 impl World {
     pub(crate) fn break_something(&mut self, at: usize) {
         let planned = self.plan.faults[at];
@@ -18,12 +20,14 @@ impl World {
         let fault = planned.what;
         self.trace
             .log(self.now, || format!("fault {at}: {fault:?}"));
-        let is_done = self.break_by(fault, &mut random);
-        if is_done {
+        let last_chance = self.now + RETRY > self.plan.span;
+        if self.break_by(fault, &mut random) {
             *self.stats.faults.entry(fault).or_default() += 1;
-        } else if self.now < self.plan.span {
+        } else if !last_chance {
             // Nothing is there yet that could break.
-            self.after(Duration::from_millis(997), Happening::Fault(at));
+            self.after(RETRY, Happening::Fault(at));
+        } else if self.late_timers(&mut random) {
+            *self.stats.faults.entry(Fault::LateTimers).or_default() += 1;
         }
     }
 

@@ -198,7 +198,9 @@ impl Plan {
         let span = random.millis(40_000, 150_000);
         let fault_count = random.between(MIN_FAULTS, 14);
         let op_count = random.between(MIN_OPS, MIN_OPS + 100);
-        let faults = planned(&mut random, fault_count, span, |random| random.pick(&kinds));
+        let faults = planned(&mut random, fault_count, span * 9 / 10, |random| {
+            random.pick(&kinds)
+        });
         let ops = planned(&mut random, op_count, span, op);
         let net = net(&mut random);
         let is_fast = net.socket_bytes >= 64 << 10;
@@ -295,7 +297,7 @@ fn knobs(random: &mut Random, wide_dedup: bool) -> Knobs {
     let dedup_window = if wide_dedup || waits {
         Some(8192)
     } else {
-        random.pick(&[None, Some(queue_count)])
+        random.pick(&[None, Some(queue_count + 8)])
     };
     Knobs {
         ack_timeout: random.pick(&[Duration::from_secs(10), Duration::from_secs(3)]),

@@ -228,21 +228,6 @@ impl World {
                 break;
             };
             self.stats.steps += 1;
-            if std::env::var_os("NACP_SIM_STEPS").is_some() {
-                let name = match entry.what {
-                    Happening::Wake(..) => "h wake",
-                    Happening::Arrive(..) => "h arrive",
-                    Happening::Write(..) => "h write",
-                    Happening::Report(..) => "h report",
-                    Happening::SendFails(..) => "h fails",
-                    Happening::Down(..) => "h down",
-                    Happening::Handle(..) => "h handle",
-                    Happening::Fault(..) => "h fault",
-                    Happening::Redial(..) => "h redial",
-                    _ => "h other",
-                };
-                self.stats.count(name);
-            }
             if self.stats.steps > MAX_STEPS {
                 self.fail(|| "the world does not come to rest".to_owned());
             }
