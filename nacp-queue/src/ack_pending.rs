@@ -44,7 +44,7 @@ impl<R: Record> AckPending<R> {
     ) -> Overflow<'_, R> {
         self.table
             .set_destination_caps(destination, caps.unwrap_or_default());
-        Overflow::new(&mut self.table)
+        Overflow::new(self)
     }
 
     /// Adds a record at the tail. A `deadline` of `None` never falls due.
@@ -65,12 +65,19 @@ impl<R: Record> AckPending<R> {
             .table
             .insert(End::Back, record, NOTHING_GOES_FIRST, deadline)
         {
-            Ok(()) => Ok(Overflow::new(&mut self.table)),
+            Ok(()) => Ok(Overflow::new(self)),
             Err((record, unfit)) => Err(Refused {
                 record,
                 reason: unfit.into(),
             }),
         }
+    }
+
+    /// Evicts the next record that has to go.
+    #[inline]
+    pub(crate) fn evict(&mut self) -> Option<R> {
+        let (at, _) = self.table.victim()?;
+        self.table.take(at)
     }
 
     /// Takes the record with this key: its ACK came.

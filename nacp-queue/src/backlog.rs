@@ -1,7 +1,7 @@
 use std::fmt;
 
 use crate::caps::{Caps, Room};
-use crate::evictions::{Evictions, Refusal, Refused};
+use crate::evictions::{Evicted, Evictions, Refusal, Refused};
 use crate::iter::{Drain, Iter};
 use crate::record::Record;
 use crate::table::{End, Table};
@@ -13,6 +13,8 @@ use crate::table::{End, Table};
 #[derive(Clone)]
 pub struct Backlog<R: Record> {
     table: Table<R, ()>,
+    /// Put back in vain and not handed out yet; the first one lies last.
+    unfit: Vec<(R, Evicted)>,
 }
 
 impl<R: Record> Backlog<R> {
@@ -21,6 +23,7 @@ impl<R: Record> Backlog<R> {
     pub fn new(caps: Caps) -> Self {
         Self {
             table: Table::new(caps),
+            unfit: Vec::new(),
         }
     }
 
@@ -41,7 +44,7 @@ impl<R: Record> Backlog<R> {
     ) -> Evictions<'_, R> {
         self.table
             .set_destination_caps(destination, caps.unwrap_or_default());
-        Evictions::new(&mut self.table, Vec::new())
+        Evictions::new(self)
     }
 
     /// Adds a record at the tail.
@@ -63,7 +66,7 @@ impl<R: Record> Backlog<R> {
             });
         }
         match self.table.insert(End::Back, record, droppable, ()) {
-            Ok(()) => Ok(Evictions::new(&mut self.table, Vec::new())),
+            Ok(()) => Ok(Evictions::new(self)),
             Err((record, unfit)) => Err(Refused {
                 record,
                 reason: unfit.into(),
@@ -81,14 +84,23 @@ impl<R: Record> Backlog<R> {
         I: IntoIterator<Item = R>,
         I::IntoIter: DoubleEndedIterator,
     {
-        let mut unfit = Vec::new();
         for record in records.into_iter().rev() {
             let droppable = record.droppable();
             if let Err((record, why)) = self.table.insert(End::Front, record, droppable, ()) {
-                unfit.push((record, why.into()));
+                self.unfit.push((record, why.into()));
             }
         }
-        Evictions::new(&mut self.table, unfit)
+        Evictions::new(self)
+    }
+
+    /// Evicts the next record that has to go.
+    #[inline]
+    pub(crate) fn evict(&mut self) -> Option<(R, Evicted)> {
+        if let Some(unfit) = self.unfit.pop() {
+            return Some(unfit);
+        }
+        let (at, why) = self.table.victim()?;
+        Some((self.table.take(at)?, why))
     }
 
     /// Takes the next record of a destination.
@@ -213,6 +225,7 @@ impl<R: Record> Backlog<R> {
     /// Tables do so by themselves down to about 1024 records.
     pub fn shrink_to_fit(&mut self) {
         self.table.shrink_to_fit();
+        self.unfit.shrink_to_fit();
     }
 
     /// How many records there are.

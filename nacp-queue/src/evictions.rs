@@ -1,11 +1,12 @@
 use std::fmt;
 use std::iter::FusedIterator;
-use std::time::Instant;
 
 use thiserror::Error;
 
+use crate::ack_pending::AckPending;
+use crate::backlog::Backlog;
 use crate::record::Record;
-use crate::table::{Table, Unfit};
+use crate::table::Unfit;
 
 /// Why a record was evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -74,9 +75,7 @@ impl<R> fmt::Debug for Refused<R> {
 /// backlog is within its caps as soon as it can be used again.
 #[must_use = "evicted records are dropped unless they are taken"]
 pub struct Evictions<'a, R: Record> {
-    table: &'a mut Table<R, ()>,
-    /// Put back in vain; the first one lies last.
-    unfit: Vec<(R, Evicted)>,
+    backlog: &'a mut Backlog<R>,
 }
 
 /// Brings an ack-pending table back within its caps, and yields the records that had to go, oldest
@@ -86,69 +85,46 @@ pub struct Evictions<'a, R: Record> {
 /// table is within its caps as soon as it can be used again.
 #[must_use = "evicted records are dropped unless they are taken"]
 pub struct Overflow<'a, R: Record> {
-    table: &'a mut Table<R, Option<Instant>>,
+    pending: &'a mut AckPending<R>,
 }
 
-impl<'a, R: Record> Evictions<'a, R> {
-    #[inline]
-    pub(crate) fn new(table: &'a mut Table<R, ()>, unfit: Vec<(R, Evicted)>) -> Self {
-        Self { table, unfit }
-    }
-}
-
-impl<'a, R: Record> Overflow<'a, R> {
-    #[inline]
-    pub(crate) fn new(table: &'a mut Table<R, Option<Instant>>) -> Self {
-        Self { table }
-    }
-}
-
-impl<R: Record> Iterator for Evictions<'_, R> {
-    type Item = (R, Evicted);
-
-    #[inline]
-    fn next(&mut self) -> Option<(R, Evicted)> {
-        match self.unfit.pop() {
-            Some(unfit) => Some(unfit),
-            None => self.table.shed(),
+/// The traits that both have in common.
+macro_rules! evict {
+    ($name:ident, $field:ident, $table:ident, $item:ty) => {
+        impl<'a, R: Record> $name<'a, R> {
+            #[inline]
+            pub(crate) fn new($field: &'a mut $table<R>) -> Self {
+                Self { $field }
+            }
         }
-    }
+
+        impl<R: Record> Iterator for $name<'_, R> {
+            type Item = $item;
+
+            #[inline]
+            fn next(&mut self) -> Option<$item> {
+                self.$field.evict()
+            }
+        }
+
+        impl<R: Record> FusedIterator for $name<'_, R> {}
+
+        impl<R: Record> Drop for $name<'_, R> {
+            #[inline]
+            fn drop(&mut self) {
+                while self.next().is_some() {}
+            }
+        }
+
+        impl<R: Record> fmt::Debug for $name<'_, R> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_tuple(stringify!($name))
+                    .field(&self.$field)
+                    .finish()
+            }
+        }
+    };
 }
 
-impl<R: Record> Iterator for Overflow<'_, R> {
-    type Item = R;
-
-    #[inline]
-    fn next(&mut self) -> Option<R> {
-        self.table.shed().map(|(record, _)| record)
-    }
-}
-
-impl<R: Record> FusedIterator for Evictions<'_, R> {}
-impl<R: Record> FusedIterator for Overflow<'_, R> {}
-
-impl<R: Record> Drop for Evictions<'_, R> {
-    #[inline]
-    fn drop(&mut self) {
-        while self.table.shed().is_some() {}
-    }
-}
-
-impl<R: Record> Drop for Overflow<'_, R> {
-    #[inline]
-    fn drop(&mut self) {
-        while self.table.shed().is_some() {}
-    }
-}
-
-impl<R: Record> fmt::Debug for Evictions<'_, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Evictions").finish_non_exhaustive()
-    }
-}
-
-impl<R: Record> fmt::Debug for Overflow<'_, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Overflow").finish_non_exhaustive()
-    }
-}
+evict!(Evictions, backlog, Backlog, (R, Evicted));
+evict!(Overflow, pending, AckPending, R);

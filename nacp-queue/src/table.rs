@@ -164,20 +164,21 @@ impl<R: Record, N: Copy + Default> Table<R, N> {
         }
     }
 
-    /// Evicts one record if anything is above its caps: droppable ones first, oldest first.
+    /// The record that has to go next, if anything is above its caps: droppable ones first, oldest
+    /// first.
     #[inline]
-    pub(crate) fn shed(&mut self) -> Option<(R, Evicted)> {
+    pub(crate) fn victim(&mut self) -> Option<(u32, Evicted)> {
         while let Some(&at) = self.crowded.last() {
             let entry = &self.destinations[at];
             if !entry.caps.hold(entry.used) {
-                return self.evict(entry.lists);
+                return Some(choose(entry.lists));
             }
             self.crowded.pop();
         }
         if self.caps.hold(self.used) {
             return None;
         }
-        self.evict(self.lists)
+        Some(choose(self.lists))
     }
 
     pub(crate) fn caps(&self) -> Caps {
@@ -253,14 +254,6 @@ impl<R: Record, N: Copy + Default> Table<R, N> {
             .field("bytes", &self.used.bytes)
             .field("caps", &self.caps)
             .finish_non_exhaustive()
-    }
-
-    fn evict(&mut self, [kept, droppable]: Classes) -> Option<(R, Evicted)> {
-        let (at, why) = match droppable.head {
-            NONE => (kept.head, Evicted::Oldest),
-            at => (at, Evicted::Droppable),
-        };
-        self.take(at).map(|record| (record, why))
     }
 
     #[inline]
@@ -436,3 +429,12 @@ impl<R: Record, N: Copy + Default> Table<R, N> {
 
 /// Slots that a table keeps however few records it holds.
 const KEPT_SLOTS: usize = 1024;
+
+/// The record that goes first.
+#[inline]
+fn choose([kept, droppable]: Classes) -> (u32, Evicted) {
+    match droppable.head {
+        NONE => (kept.head, Evicted::Oldest),
+        at => (at, Evicted::Droppable),
+    }
+}

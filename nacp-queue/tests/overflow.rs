@@ -436,6 +436,19 @@ fn evictions_that_are_leaked_happen_at_the_next_insertion() {
 }
 
 #[test]
+fn duplicates_that_are_leaked_come_out_the_next_time() {
+    let mut backlog = backlog(10);
+    push(&mut backlog, signal(1));
+    std::mem::forget(backlog.put_back([signal(1).sized(2), signal(1).sized(3)]));
+
+    let evicted: Vec<_> = backlog.put_back([]).collect();
+
+    let duplicate = |bytes| (signal(1).sized(bytes), Evicted::Duplicate);
+    assert_eq!(evicted, [duplicate(2), duplicate(3)]);
+    assert_eq!((backlog.len(), backlog.bytes()), (1, 1));
+}
+
+#[test]
 fn evictions_that_were_leaked_for_a_destination_that_is_gone_do_no_harm() {
     let mut backlog = backlog(100);
     push(&mut backlog, signal(1));
