@@ -11,7 +11,7 @@ use crate::load::Load;
 use crate::node::Node;
 use crate::record::{Class, Key, Record};
 use crate::report::{MessageReport, Reason};
-use crate::{Cause, Close, OverflowPolicy, PeerId, Token, Undelivered};
+use crate::{Cause, Close, Config, OverflowPolicy, PeerId, Token, Undelivered};
 
 /// Own records that may pass the caps of `Wait`, a link.
 const MAX_EXCESS: usize = 1024;
@@ -231,16 +231,29 @@ impl Node {
 
     /// Under `Wait`, whether the node's caps have room for a record.
     fn has_budget(&self, record: &Record) -> bool {
+        let Config {
+            queue_max_count,
+            queue_max_bytes,
+            link_queue_max_count,
+            link_queue_max_bytes,
+            ..
+        } = self.config;
+        let own = self
+            .links
+            .get(record.link)
+            .map_or_else(Load::default, |link| link.outstanding);
         self.config.overflow == OverflowPolicy::Evict
-            || self.outstanding.fits(
-                record.bytes,
-                self.config.queue_max_count,
-                self.config.queue_max_bytes,
-            )
+            || (self
+                .outstanding
+                .fits(record.bytes, queue_max_count, queue_max_bytes)
+                && own.fits(record.bytes, link_queue_max_count, link_queue_max_bytes))
     }
 
     pub(crate) fn count_in(&mut self, record: &Record) {
         self.outstanding.add(record.bytes);
+        if let Some(link) = self.links.get_mut(record.link) {
+            link.outstanding.add(record.bytes);
+        }
     }
 
     pub(crate) fn count_out(&mut self, record: &Record) {
@@ -248,10 +261,9 @@ impl Node {
         if let Key::Relayed(_) = record.key {
             self.relaying.remove(&record.key);
         }
-        if record.is_excess
-            && let Some(link) = self.links.get_mut(record.link)
-        {
-            link.excess = link.excess.saturating_sub(1);
+        if let Some(link) = self.links.get_mut(record.link) {
+            link.outstanding.remove(record.bytes);
+            link.excess -= usize::from(record.is_excess);
         }
     }
 
@@ -321,40 +333,49 @@ impl Node {
 
     /// Admits blocked sends of one link while there is room.
     pub(crate) fn unblock(&mut self, id: LinkId) {
-        while let Some(record) = self
-            .links
-            .get_mut(id)
-            .and_then(|link| link.blocked.pop_front())
-        {
-            if self.is_withdrawn(id, &record) {
-                continue;
+        while self.unblock_one(id) {}
+    }
+
+    /// Admits the first blocked send of a link; `false` if there is none or no room for it.
+    fn unblock_one(&mut self, id: LinkId) -> bool {
+        let Some(record) = self.take_blocked(id) else {
+            return false;
+        };
+        let passes = self.passes(&record);
+        if !self.has_budget(&record) || !(passes || self.backlog.has_room_for(&record)) {
+            if let Some(link) = self.links.get_mut(id) {
+                link.blocked.push_front(record);
             }
-            let passes = self.passes(&record);
-            let peer = self.peer_of(id);
-            if !self.has_budget(&record) || !(passes || self.backlog.has_room_for(&record)) {
-                if let Some(link) = self.links.get_mut(id) {
-                    link.blocked.push_front(record);
-                }
-                return;
-            }
-            if let (true, Some(peer)) = (passes, peer) {
-                self.count_in(&record);
-                self.submit(peer, record);
-            } else {
-                // It has room, and what went wrong all the same is settled already.
-                let _ = self.queue(record);
+            return false;
+        }
+        if let (true, Some(peer)) = (passes, self.peer_of(id)) {
+            self.count_in(&record);
+            self.submit(peer, record);
+        } else {
+            // It has room, and what went wrong all the same is settled already.
+            let _ = self.queue(record);
+        }
+        true
+    }
+
+    /// The first blocked send of a link that its caller has not given up.
+    fn take_blocked(&mut self, id: LinkId) -> Option<Record> {
+        loop {
+            let record = self.links.get_mut(id)?.blocked.pop_front()?;
+            if !self.is_withdrawn(id, &record) {
+                return Some(record);
             }
         }
     }
 
     fn passes(&self, record: &Record) -> bool {
-        let peer = self.peer_of(record.link);
-        peer.is_some_and(|peer| {
+        self.peer_of(record.link).is_some_and(|peer| {
             self.backlog.len_of(&record.link) == 0 && self.may_submit(peer, record)
         })
     }
 
-    /// Gives room that has come free to whoever waits for it: replays first, then blocked sends.
+    /// Gives room that has come free to whoever waits for it: replays first, then blocked sends,
+    /// one a link in turn.
     pub(crate) fn settle_room(&mut self) {
         for _ in 0..self.starving.len() {
             let Some(id) = self.starving.pop_front() else {
@@ -365,21 +386,25 @@ impl Node {
                 self.pump(id);
             }
         }
-        for _ in 0..self.blocked.len() {
+        let mut in_vain = 0;
+        while in_vain < self.blocked.len() {
             let Some(id) = self.blocked.pop_front() else {
                 break;
             };
-            self.unblock(id);
+            let is_admitted = self.unblock_one(id);
+            in_vain = if is_admitted { 0 } else { in_vain + 1 };
             if self
                 .links
                 .get(id)
-                .is_some_and(|link| !link.blocked.is_empty())
+                .is_none_or(|link| link.blocked.is_empty())
             {
-                self.blocked.push_back(id);
-                if self.is_full() {
-                    break;
-                }
+                continue;
             }
+            if !is_admitted && self.is_full() {
+                self.blocked.push_front(id);
+                break;
+            }
+            self.blocked.push_back(id);
         }
     }
 

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use nacp_proto::{Body, Message, MessageId, Payload, Response};
 
+use crate::admission::Urgency;
 use crate::incoming::Source;
 use crate::node::Node;
 use crate::record::{Call, Waiter};
@@ -49,7 +50,8 @@ impl Node {
             Call::Sentinel(sentinel) => {
                 return self.sentinel_answered(now, &waiter, sentinel, &response);
             }
-            Call::Request | Call::Unsubscribe => {}
+            Call::Unsubscribe => self.ending_answered(waiter.link, &waiter.id),
+            Call::Request => {}
         }
         let missed = waiter
             .items
@@ -69,7 +71,7 @@ impl Node {
         let given_up = self.take_given_up(source.link, &response.parent_id);
         if given_up && response.outcome.is_ok() {
             let id = response.parent_id.clone();
-            return self.send_unsubscribe(now, &message.from, id, None);
+            return self.send_unsubscribe(now, &message.from, id, None, Urgency::Forced);
         }
         if given_up {
             return;
@@ -82,7 +84,7 @@ impl Node {
         );
     }
 
-    pub(crate) fn handle_notify(&mut self, source: Source, message: Message) {
+    pub(crate) fn handle_notify(&mut self, now: Instant, source: Source, message: Message) {
         let Body::Notify {
             parent_id,
             hit_sub_name,
@@ -118,6 +120,7 @@ impl Node {
         if self.take_item(&message, parent_id, payload, *seq) {
             return;
         }
+        self.end_again(now, source.link, &message.from, parent_id);
         self.report_message(
             MessageReport::NotifyError,
             Some(source.peer),

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use nacp_proto::{AppId, Body, MessageId, Payload, RequestKind, Response};
+use nacp_proto::{AppId, Body, Decoded, MessageId, Payload, RequestKind, Response};
 use serde::Serialize;
 use smol_str::SmolStr;
 
@@ -104,6 +104,41 @@ impl Node {
                     .timers
                     .arm(now, self.config.ack_timeout, Timer::BeatAck(id));
             }
+        }
+    }
+
+    /// Whether a message is a beat or the answer to one. They are never replayed, so remembering
+    /// them would only push out what is.
+    pub(crate) fn is_beat(&mut self, source: Source, decoded: &Decoded) -> bool {
+        let Decoded::Message(message) = decoded else {
+            return false;
+        };
+        match &message.body {
+            Body::Request {
+                kind: RequestKind::Ability,
+                target,
+                ..
+            } => target.as_deref() == Some(HEARTBEAT),
+            Body::Response(response) => self.links.get_mut(source.link).is_some_and(|link| {
+                let remote = link
+                    .remotes
+                    .get(&message.from)
+                    .and_then(|remote| remote.outstanding.as_ref());
+                let is_remote = remote == Some(&response.parent_id);
+                is_remote
+                    || link
+                        .beat
+                        .unanswered()
+                        .any(|beat| beat.id == response.parent_id)
+            }),
+            Body::Register(_)
+            | Body::Unregister
+            | Body::Subscribe { .. }
+            | Body::Unsubscribe { .. }
+            | Body::Request { .. }
+            | Body::Signal { .. }
+            | Body::Notify { .. }
+            | Body::Ack { .. } => false,
         }
     }
 

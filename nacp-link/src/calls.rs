@@ -188,6 +188,10 @@ impl Node {
             return;
         };
         let link = waiter.link;
+        // Nobody else can end the subscription, so an unsubscribe goes on without its waiter.
+        if waiter.call == Call::Unsubscribe {
+            return self.reject_waiter(waiter, Undelivered::Timeout);
+        }
         match self.backlog.remove(&Self::own_key(id)) {
             Some(record) => {
                 self.count_out(&record);

@@ -224,7 +224,7 @@ impl Node {
             let envelope = decoded.envelope();
             let (id, from) = (envelope.id.clone(), envelope.from.clone());
             self.acknowledge(now, source.peer, &from, &id);
-            if !self.remember(&from, &id) {
+            if !self.is_beat(source, &decoded) && !self.remember(&from, &id) {
                 return;
             }
         }
@@ -299,7 +299,7 @@ impl Node {
         match message.body {
             Body::Request { .. } => self.handle_request(now, source, message),
             Body::Response(_) => self.handle_response(now, source, message),
-            Body::Notify { .. } => self.handle_notify(source, message),
+            Body::Notify { .. } => self.handle_notify(now, source, message),
             Body::Signal { .. } => self.handle_signal(source, message),
             Body::Subscribe { .. } => self.handle_subscribe(now, source, message),
             Body::Unsubscribe { .. } => self.handle_unsubscribe(now, source, message),

@@ -6,6 +6,7 @@ use nacp_proto::{AppId, Instance, MessageId, PeerInfo, RequestKind, Session};
 use smol_str::SmolStr;
 
 use crate::ids::LinkId;
+use crate::load::Load;
 use crate::record::{Items, Record};
 use crate::timers::TimerHandle;
 use crate::{LinkState, PeerId, RunningId, StreamId, SubscriptionId, Token, Undelivered};
@@ -44,12 +45,16 @@ pub(crate) struct Link {
     pub(crate) withdrawn: HashSet<MessageId>,
     /// Subscribes that timed out on their way: should one succeed, it is ended again.
     pub(crate) given_up: VecDeque<MessageId>,
+    /// Subscriptions of ours that were ended, each with the unsubscribe that says so.
+    pub(crate) endings: VecDeque<(MessageId, MessageId)>,
     pub(crate) streams: HashMap<MessageId, StreamId>,
     pub(crate) subscriptions: HashMap<(AppId, MessageId), SubscriptionId>,
     pub(crate) running: HashMap<(AppId, MessageId), RunningId>,
     /// Apps behind this gateway that something waits for.
     pub(crate) remotes: HashMap<AppId, Remote>,
     pub(crate) blocked: VecDeque<Record>,
+    /// Everything of it between admission and its end.
+    pub(crate) outstanding: Load,
     /// Own records beyond the caps, under `Wait`.
     pub(crate) excess: usize,
     pub(crate) foreign: Foreign,

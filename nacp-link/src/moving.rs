@@ -52,8 +52,10 @@ impl Node {
             .collect();
         records.sort_by_key(|record| record.seq);
         for record in &mut records {
+            self.count_out(record);
             record.link = id;
             record.tries = 0;
+            self.count_in(record);
         }
         self.put_at_head(records);
     }

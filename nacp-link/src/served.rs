@@ -228,7 +228,7 @@ impl Node {
         let seq = run.items;
         run.items += 1;
         let (app, link, parent_id) = (run.app.clone(), run.link, run.id.clone());
-        let name = SmolStr::from(format!("nacp:event:{}:process", parent_id.to_smol_str()));
+        let name = process_name(&parent_id);
         let body = Body::Notify {
             parent_id,
             target_sub_name: name.clone(),
@@ -362,4 +362,9 @@ impl Node {
     pub(crate) fn settle_delivered(&mut self, token: Option<Token>) {
         self.settle(token, Settlement::Delivered);
     }
+}
+
+/// The name that process items of a request carry on the wire, where nothing is escaped.
+fn process_name(request: &MessageId) -> SmolStr {
+    smol_str::format_smolstr!("nacp:event:{}:process", request.to_smol_str())
 }

@@ -13,7 +13,10 @@ use crate::node::Node;
 use crate::peer::Stage;
 use crate::record::{Call, Class, Record, Waiter};
 use crate::report::{MessageReport, Reason};
-use crate::{Cause, DialId, Event, LinkChange, LinkState, PeerId, StreamId, Transmit, Undelivered};
+use crate::{
+    Cause, DialId, Event, LinkChange, LinkState, OverflowPolicy, PeerId, StreamId, Transmit,
+    Undelivered,
+};
 
 /// Disconnects in a row without an ACK after which a replay goes one record at a time.
 const CAUTIOUS_AFTER: u32 = 2;
@@ -145,11 +148,13 @@ impl Node {
             leaving: None,
             withdrawn: hashbrown::HashSet::new(),
             given_up: std::collections::VecDeque::new(),
+            endings: std::collections::VecDeque::new(),
             streams: hashbrown::HashMap::new(),
             subscriptions: hashbrown::HashMap::new(),
             running: hashbrown::HashMap::new(),
             remotes: hashbrown::HashMap::new(),
             blocked: std::collections::VecDeque::new(),
+            outstanding: crate::load::Load::default(),
             excess: 0,
             foreign: Foreign::default(),
             counts: LinkCounts::default(),
@@ -162,6 +167,7 @@ impl Node {
         );
         if let Ok(caps) = Caps::new(count, bytes)
             && caps != Caps::NONE
+            && self.config.overflow == OverflowPolicy::Evict
         {
             // The tables hold nothing of a new link, so nothing is evicted.
             self.backlog
@@ -251,6 +257,7 @@ impl Node {
             link.foreign = Foreign::default();
             link.replay.row = 0;
             link.given_up.clear();
+            link.endings.clear();
         }
         self.live_streams(id, only)
     }
@@ -393,6 +400,10 @@ impl Node {
         self.received.forget_source(app);
         self.reject_lost_calls(link, Some(app));
         for stream in self.live_streams(link, Some(app)) {
+            // It may have reached the new instance already.
+            if let Some(id) = self.streams.get(stream).map(|stream| stream.id.clone()) {
+                self.send_unsubscribe(now, app, id, None, Urgency::Forced);
+            }
             self.subscribe_again(now, stream);
         }
     }

@@ -10,7 +10,7 @@ use crate::peer::{Stage, Submitted};
 use crate::record::{Call, Class, Key, Record};
 use crate::report::{MessageReport, Reason};
 use crate::timers::Timer;
-use crate::{Accepted, Content, Lane, PeerId, Settlement, Transmit, Undelivered};
+use crate::{Accepted, Content, Lane, OverflowPolicy, PeerId, Settlement, Transmit, Undelivered};
 
 impl Node {
     /// Whether a record may leave at once, as far as its peer is concerned.
@@ -96,7 +96,10 @@ impl Node {
             }
             self.submit(peer, record);
         }
-        self.unblock(id);
+        // Under `Wait` the room is everyone's, and given in turn.
+        if self.config.overflow == OverflowPolicy::Evict {
+            self.unblock(id);
+        }
     }
 
     /// The backlog found at the bind is through, once its last record is ACKed.

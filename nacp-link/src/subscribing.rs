@@ -78,7 +78,7 @@ impl Node {
                 return self.settle_room();
             }
         }
-        self.send_unsubscribe(now, &ended.to, ended.id, token);
+        self.send_unsubscribe(now, &ended.to, ended.id, token, Urgency::Forced);
         self.settle_room();
     }
 
@@ -88,16 +88,58 @@ impl Node {
         to: &AppId,
         id: MessageId,
         token: Option<Token>,
+        urgency: Urgency,
     ) {
-        let body = Body::Unsubscribe { target_sub_id: id };
+        let body = Body::Unsubscribe {
+            target_sub_id: id.clone(),
+        };
         let limit = Some(self.config.response_timeout);
         let options = CallOptions {
             token,
             limit,
             items: None,
-            urgency: Urgency::Forced,
+            urgency,
         };
-        self.call(now, to, Call::Unsubscribe, body, options);
+        let Some(unsubscribe) = self.call(now, to, Call::Unsubscribe, body, options) else {
+            return;
+        };
+        let link = self.waiters.get(&unsubscribe).map(|waiter| waiter.link);
+        if let Some(link) = link.and_then(|link| self.links.get_mut(link)) {
+            link.endings.retain(|(ended, _)| *ended != id);
+            if link.endings.len() == MAX_GIVEN_UP {
+                link.endings.pop_front();
+            }
+            link.endings.push_back((id, unsubscribe));
+        }
+    }
+
+    /// An unsubscribe is answered: its subscription is no more.
+    pub(crate) fn ending_answered(&mut self, link: LinkId, unsubscribe: &MessageId) {
+        if let Some(link) = self.links.get_mut(link) {
+            link.endings.retain(|(_, id)| id != unsubscribe);
+        }
+    }
+
+    /// A hit of a subscription that was given up or ended: should the other side not have heard of
+    /// its end, and none be on the way, it is told again.
+    pub(crate) fn end_again(&mut self, now: Instant, link: LinkId, to: &AppId, id: &MessageId) {
+        let Some(known) = self.links.get(link).filter(|_| self.is_running()) else {
+            return;
+        };
+        let unsubscribe = known
+            .endings
+            .iter()
+            .find(|(ended, _)| ended == id)
+            .map(|(_, unsubscribe)| unsubscribe);
+        let is_lost = match unsubscribe {
+            Some(unsubscribe) => {
+                !self.waiters.contains(unsubscribe) && !self.is_queued(link, unsubscribe)
+            }
+            None => self.take_given_up(link, id),
+        };
+        if is_lost {
+            self.send_unsubscribe(now, to, id.clone(), None, Urgency::Refused);
+        }
     }
 
     /// Ends the stream of a subscribe that failed: told only if the user has it.
