@@ -16,6 +16,7 @@ mod blocked;
 mod crossing;
 mod dedup;
 mod disconnect;
+mod edges;
 mod exposure;
 mod foreign_peer;
 mod gateway;

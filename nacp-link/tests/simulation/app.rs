@@ -569,8 +569,9 @@ impl World {
                         | MessageReport::BacklogWarning
                         | MessageReport::RouteError
                 );
-                if loses
-                    && matches!(&subject.body, Some(Body::Response(response)) if response.kind.is_none())
+                if let Some(Body::Response(response)) = &subject.body
+                    && loses
+                    && uid_of(&response.payload) == Ok(None)
                 {
                     let app = self.app_of(&subject.envelope.to);
                     self.lives[life].answers_lost.insert(app);

@@ -189,11 +189,18 @@ impl World {
         }
     }
 
-    /// An answer may get lost on the way through a gateway, and nobody hears of it.
+    /// An answer may get lost on the way through a gateway, and nobody hears of it; or the other
+    /// side was told why it was.
     fn may_wait_on(&self, uid: u64) -> bool {
         let sent = self.sent_of(uid);
-        let has_run = matches!(sent.kind, Kind::Ability | Kind::Event) && !sent.reached.is_empty();
-        (has_run && self.plan.has_gateway) || sent.is_orphaned
+        let is_request = matches!(sent.kind, Kind::Ability | Kind::Event);
+        let app = self.lives[sent.from].app;
+        let was_lost = self
+            .lives
+            .iter()
+            .any(|life| life.app == sent.to && life.answers_lost.contains(&app));
+        let is_relayed = self.plan.has_gateway && !sent.is_direct;
+        sent.is_orphaned || (is_request && (was_lost || is_relayed))
     }
 
     fn check_edge(&mut self, from: usize, to: usize) {

@@ -133,7 +133,7 @@ impl World {
         let is_reliable = message_type.is_some_and(MessageType::is_reliable);
         Note {
             id: Some(envelope.id.clone()),
-            uid: if is_own { uid_in(decoded) } else { None },
+            uid: uid_in(decoded),
             is_watched: is_own && is_direct && is_reliable && (lane == Lane::Bulk || is_beat),
             is_beat,
             is_response: lane == Lane::Bulk && message_type == Some(MessageType::Response),

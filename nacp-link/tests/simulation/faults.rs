@@ -101,6 +101,7 @@ impl World {
             Fault::Stall => {
                 let wait = ack_timeout + random.millis(10, 10_000);
                 here.pipe.hold(now + wait);
+                self.schedule(now + wait, Happening::Arrive(conn, 1 - end));
             }
             Fault::SlowReader => {
                 let wait = random.millis(500, 15_000);
@@ -301,6 +302,7 @@ impl World {
 
     /// From here on bytes flow, or their connections end.
     pub(crate) fn heal_all(&mut self) {
+        let now = self.now;
         self.partitions.clear();
         self.poisons.clear();
         for life in 0..self.lives.len() {
@@ -317,6 +319,7 @@ impl World {
             for end in 0..2 {
                 let here = &mut self.conns[conn].ends[end];
                 here.slow_until = Duration::ZERO;
+                here.pipe.release(now);
                 here.late_until = Duration::ZERO;
                 here.fail_next = 0;
                 here.lose_acks = 0;

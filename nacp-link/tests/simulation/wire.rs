@@ -395,6 +395,17 @@ impl Pipe {
         }
     }
 
+    /// Whatever is kept back arrives now.
+    pub(crate) fn release(&mut self, now: Duration) {
+        if self.held_until > now {
+            self.held_until = now;
+            self.last = now;
+            for (at, _) in &mut self.queue {
+                *at = (*at).min(now);
+            }
+        }
+    }
+
     pub(crate) fn due(&self, now: Duration) -> bool {
         self.queue.front().is_some_and(|(at, _)| *at <= now)
     }
