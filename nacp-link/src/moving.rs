@@ -55,6 +55,7 @@ impl Node {
             self.count_out(record);
             record.link = id;
             record.tries = 0;
+            record.is_excess = false;
             self.count_in(record);
         }
         self.put_at_head(records);

@@ -206,6 +206,7 @@ impl Node {
         self.report_record(MessageReport::AckWarning, &record, Reason::RelayRetry);
         record.seq = self.next_seq();
         self.count_out(&record);
+        record.is_excess = false;
         // What fails here has settled its waiter.
         let _ = self.admit(now, record, Urgency::Forced);
     }
