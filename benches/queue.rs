@@ -1,10 +1,12 @@
-//! Criterion benches of `nacp-queue`, and beside them in the same run what the operations cost with
-//! plain collections.
+//! Criterion benches of `nacp-queue`, and beside each in the same run what the operation costs with
+//! plain collections: no caps, no destinations, no books.
 //!
-//! Every id reads `queue/operation/variant/resident`. Time is per iteration: one record in and one
-//! out, unless the throughput says that it is a batch.
+//! Ids read `queue/operation/variant/resident`. Time is per iteration: one record in and one out,
+//! unless the throughput says otherwise.
 
-use std::collections::VecDeque;
+#[path = "queue/floors.rs"]
+mod floors;
+
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -12,11 +14,10 @@ use criterion::measurement::WallTime;
 use criterion::{
     BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main,
 };
-use hashbrown::HashMap;
-use indexmap::IndexMap;
 use nacp_queue::{AckPending, Backlog, Caps, Received, Record};
 
 const RESIDENT: [u64; 3] = [1, 1_000, 100_000];
+const DESTINATIONS: [u64; 2] = [1, 1_000];
 
 /// 16 bytes like a message id: random bits and a sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -129,157 +130,11 @@ fn group<'a>(c: &'a mut Criterion, name: &str) -> Group<'a> {
     group
 }
 
-/// What plain collections cost, with no caps, no destinations and no books.
-fn floors(c: &mut Criterion) {
-    let mut group = group(c, "floor");
-    for resident in RESIDENT {
-        floor_deque(&mut group, resident);
-        floor_addressed_deque(&mut group, resident);
-        floor_map(&mut group, resident);
-        floor_slab(&mut group, resident);
-        floor_indexmap(&mut group, resident);
-    }
-    group.finish();
-}
-
-fn floor_deque(group: &mut Group<'_>, resident: u64) {
-    let mut deque: VecDeque<Hashed> = (0..resident).map(|n| Message::new(n, 1)).collect();
-    let mut next = resident;
-    group.bench_function(BenchmarkId::new("deque_by_ends", resident), |b| {
-        b.iter(|| {
-            deque.push_back(Message::new(next, 1));
-            next += 1;
-            black_box(deque.pop_front())
-        });
-    });
-}
-
-/// A deque whose first element has a known sequence number, so that a key says where it lies.
-fn floor_addressed_deque(group: &mut Group<'_>, resident: u64) {
-    let mut deque: VecDeque<Option<Hashed>> =
-        (0..resident).map(|n| Some(Message::new(n, 1))).collect();
-    let mut first = 0;
-    let mut next = resident;
-    group.bench_function(BenchmarkId::new("deque_by_sequence", resident), |b| {
-        b.iter(|| {
-            deque.push_back(Some(Message::new(next, 1)));
-            let key = Id::of(next - resident);
-            next += 1;
-            let slot = deque.get_mut((key.sequence - first) as usize);
-            let found = slot.and_then(|slot| slot.take_if(|message| message.id == key));
-            while matches!(deque.front(), Some(None)) {
-                deque.pop_front();
-                first += 1;
-            }
-            black_box(found)
-        });
-    });
-}
-
-fn floor_map(group: &mut Group<'_>, resident: u64) {
-    let mut map: HashMap<Id, Hashed> = (0..resident)
-        .map(|n| (Id::of(n), Message::new(n, 1)))
-        .collect();
-    let mut next = resident;
-    group.bench_function(BenchmarkId::new("hashbrown", resident), |b| {
-        b.iter(|| {
-            map.insert(Id::of(next), Message::new(next, 1));
-            next += 1;
-            black_box(map.remove(&Id::of(next - 1 - resident)))
-        });
-    });
-}
-
-/// A slab with one linked list and a map from key to place: the least that keeps an order and
-/// removes by key.
-#[derive(Default)]
-struct SlabList {
-    slots: Vec<SlabSlot>,
-    free: Vec<usize>,
-    places: HashMap<Id, usize>,
-    head: Option<usize>,
-    tail: Option<usize>,
-}
-
-struct SlabSlot {
-    prev: Option<usize>,
-    next: Option<usize>,
-    message: Option<Hashed>,
-}
-
-impl SlabList {
-    fn push(&mut self, message: Hashed) {
-        let id = message.id;
-        let slot = SlabSlot {
-            prev: self.tail,
-            next: None,
-            message: Some(message),
-        };
-        let at = match self.free.pop() {
-            Some(at) => {
-                self.slots[at] = slot;
-                at
-            }
-            None => {
-                self.slots.push(slot);
-                self.slots.len() - 1
-            }
-        };
-        match self.tail {
-            Some(tail) => self.slots[tail].next = Some(at),
-            None => self.head = Some(at),
-        }
-        self.tail = Some(at);
-        self.places.insert(id, at);
-    }
-
-    fn remove(&mut self, id: &Id) -> Option<Hashed> {
-        let at = self.places.remove(id)?;
-        let SlabSlot { prev, next, .. } = self.slots[at];
-        match prev {
-            Some(prev) => self.slots[prev].next = next,
-            None => self.head = next,
-        }
-        match next {
-            Some(next) => self.slots[next].prev = prev,
-            None => self.tail = prev,
-        }
-        self.free.push(at);
-        self.slots[at].message.take()
-    }
-}
-
-fn floor_slab(group: &mut Group<'_>, resident: u64) {
-    let mut slab = SlabList::default();
-    (0..resident).for_each(|n| slab.push(Message::new(n, 1)));
-    let mut next = resident;
-    group.bench_function(BenchmarkId::new("slab_list_hashbrown", resident), |b| {
-        b.iter(|| {
-            slab.push(Message::new(next, 1));
-            next += 1;
-            black_box(slab.remove(&Id::of(next - 1 - resident)))
-        });
-    });
-}
-
-fn floor_indexmap(group: &mut Group<'_>, resident: u64) {
-    let mut map: IndexMap<Id, Hashed> = (0..resident)
-        .map(|n| (Id::of(n), Message::new(n, 1)))
-        .collect();
-    let mut next = resident;
-    group.bench_function(BenchmarkId::new("indexmap_shift_remove", resident), |b| {
-        b.iter(|| {
-            map.insert(Id::of(next), Message::new(next, 1));
-            next += 1;
-            black_box(map.shift_remove(&Id::of(next - 1 - resident)))
-        });
-    });
-}
-
 fn push_pop(c: &mut Criterion) {
     let mut group = group(c, "push_pop");
-    for destinations in [1, 1_000] {
-        for resident in RESIDENT {
+    for resident in RESIDENT {
+        floors::deque(&mut group, resident);
+        for destinations in DESTINATIONS {
             bench_push_pop::<false>(&mut group, "hashed", resident, destinations);
             bench_push_pop::<true>(&mut group, "sequenced", resident, destinations);
         }
@@ -305,10 +160,14 @@ fn bench_push_pop<const S: bool>(g: &mut Group<'_>, keys: &str, resident: u64, d
 
 fn push_settle(c: &mut Criterion) {
     let mut group = group(c, "push_settle");
-    for destinations in [1, 1_000] {
-        for resident in RESIDENT {
-            bench_push_settle::<false>(&mut group, "hashed", resident, destinations);
+    for resident in RESIDENT {
+        floors::indexmap(&mut group, resident);
+        floors::hashbrown(&mut group, resident);
+        floors::slab(&mut group, resident);
+        floors::addressed_deque(&mut group, resident);
+        for destinations in DESTINATIONS {
             bench_push_settle::<true>(&mut group, "sequenced", resident, destinations);
+            bench_push_settle::<false>(&mut group, "hashed", resident, destinations);
         }
     }
     group.finish();
@@ -335,10 +194,12 @@ fn bench_push_settle<const S: bool>(
     );
 }
 
+/// The floor of eviction is push and pop of a table that is not full.
 fn push_at_cap(c: &mut Criterion) {
     let mut group = group(c, "push_at_cap");
-    for destinations in [1, 1_000] {
-        for resident in RESIDENT {
+    for resident in RESIDENT {
+        for destinations in DESTINATIONS {
+            bench_push_pop::<false>(&mut group, "floor_push_pop", resident, destinations);
             bench_evict_oldest(&mut group, resident, destinations);
             bench_evict_droppable(&mut group, resident, destinations);
         }
@@ -395,8 +256,9 @@ fn bench_evict_droppable(group: &mut Group<'_>, resident: u64, destinations: u64
 
 fn remove_middle(c: &mut Criterion) {
     let mut group = group(c, "remove_middle");
-    for destinations in [1, 1_000] {
-        for resident in RESIDENT {
+    for resident in RESIDENT {
+        floors::slab_middle(&mut group, resident);
+        for destinations in DESTINATIONS {
             bench_remove_middle::<false>(&mut group, "hashed", resident, destinations);
             bench_remove_middle::<true>(&mut group, "sequenced", resident, destinations);
         }
@@ -428,8 +290,8 @@ fn bench_remove_middle<const S: bool>(
 fn put_back(c: &mut Criterion) {
     let mut group = group(c, "put_back_1024");
     group.throughput(Throughput::Elements(1_024));
-    for destinations in [1, 1_000] {
-        for resident in RESIDENT {
+    for resident in RESIDENT {
+        for destinations in DESTINATIONS {
             let mut backlog = backlog::<false>(resident, destinations, Caps::NONE);
             let run = (0..1_024).map(|n| Message::<false>::new(1_000_000_000 + n, 1));
             let id = BenchmarkId::new(format!("hashed/{destinations}_dest"), resident);
@@ -501,7 +363,6 @@ fn dedup(c: &mut Criterion) {
 
 criterion_group!(
     benches,
-    floors,
     push_pop,
     push_settle,
     push_at_cap,
