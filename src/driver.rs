@@ -8,6 +8,7 @@ mod peer;
 mod redial;
 mod respond;
 mod state;
+mod sweep;
 mod timer;
 
 use std::collections::HashMap;
@@ -57,6 +58,7 @@ pub(crate) struct Core {
     remotes: Arc<AtomicUsize>,
     /// Wakes the task that waits for the node's deadlines.
     timer: Notify,
+    sweep: sweep::Sweep,
     pub(crate) runtime: Handle,
     /// Tasks that end with the node.
     pub(crate) tasks: TaskTracker,
@@ -96,11 +98,13 @@ impl Core {
             parts,
             remotes,
             timer: Notify::new(),
+            sweep: sweep::Sweep::default(),
             runtime: Handle::current(),
             tasks: TaskTracker::new(),
             ended: CancellationToken::new(),
         });
         core.spawn(timer::run(Arc::clone(&core)));
+        core.spawn(sweep::run(Arc::clone(&core)));
         core
     }
 

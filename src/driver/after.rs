@@ -17,6 +17,8 @@ pub(crate) struct After {
     pub(super) closes: Vec<(Arc<PeerIo>, Close)>,
     wakers: Vec<Waker>,
     pub(super) requests: Vec<(Requested, Arc<Run>)>,
+    /// The peer whose reader leaves it to the only task that is started to write.
+    pub(super) creditor: Option<(PeerId, Arc<PeerIo>)>,
     pub(super) applicants: Vec<(Box<Authorize>, Option<String>)>,
     pub(super) redials: Vec<AppId>,
     pub(super) notices: bool,
@@ -45,8 +47,9 @@ impl After {
         self.listed = self.flushes.len();
     }
 
-    fn wakes_somebody(&self) -> bool {
-        !self.wakers.is_empty() || !self.requests.is_empty()
+    /// How many tasks are to be woken or started.
+    pub(super) fn others(&self) -> usize {
+        self.wakers.len() + self.requests.len()
     }
 }
 
@@ -67,12 +70,11 @@ impl Core {
         self.deliver_notices(after);
     }
 
-    /// Wakes callers and starts handlers. Returns whether there were any.
-    pub(super) fn start_others(self: &Arc<Self>, after: &mut After) -> bool {
-        let woke = after.wakes_somebody();
+    /// Wakes callers and starts handlers.
+    pub(super) fn start_others(self: &Arc<Self>, after: &mut After) {
         after.wakers.drain(..).for_each(Waker::wake);
         for (requested, run) in after.requests.drain(..) {
-            self.start_handler(requested, run);
+            self.start_handler((requested, run), after.creditor.take());
         }
         for (authorize, remote) in after.applicants.drain(..) {
             self.ask_policy(*authorize, remote);
@@ -86,7 +88,6 @@ impl Core {
         if std::mem::take(&mut after.ended) {
             self.end();
         }
-        woke
     }
 
     /// Writes what is queued, and tells the node what was accepted. Returns whether there may be
@@ -108,7 +109,7 @@ impl Core {
         self.feed(after, |state, now| {
             written.iter().for_each(|peer| state.accepted(now, *peer));
         });
-        !after.flushes.is_empty() || !after.closes.is_empty() || after.wakes_somebody()
+        !after.flushes.is_empty() || !after.closes.is_empty() || after.others() > 0
     }
 
     /// The node has ended: so do its listeners, its tasks and its bus.

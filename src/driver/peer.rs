@@ -1,7 +1,5 @@
-use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::task::Poll;
 use std::time::Duration;
 
 use nacp_link::{Close, Inbound, Origin, PeerId};
@@ -10,6 +8,7 @@ use tokio::sync::Notify;
 
 use super::after::After;
 use super::state::PeerEntry;
+use super::sweep::Debt;
 use super::{Core, now};
 use crate::Channel;
 
@@ -21,6 +20,7 @@ pub(crate) struct PeerIo {
     /// The reader's task writes soon: nobody else needs to.
     reader_writes: AtomicBool,
     flush_asked: AtomicBool,
+    pub(super) debt: Debt,
     paused: AtomicBool,
     is_registered: AtomicBool,
     closed: AtomicBool,
@@ -47,6 +47,7 @@ impl PeerIo {
             changed: Notify::new(),
             reader_writes: AtomicBool::new(false),
             flush_asked: AtomicBool::new(false),
+            debt: Debt::default(),
             paused: AtomicBool::new(false),
             is_registered: AtomicBool::new(false),
             closed: AtomicBool::new(false),
@@ -71,6 +72,7 @@ impl PeerIo {
             return false;
         }
         self.left.store(0, Ordering::Relaxed);
+        self.debt.settle();
         self.sender.flush();
         self.wrote_at.store(self.nanos(), Ordering::Relaxed);
         true
@@ -79,6 +81,15 @@ impl PeerIo {
     fn nanos(&self) -> u64 {
         let elapsed = now().saturating_duration_since(self.since);
         u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Writes what the reader has left to whoever does not write after all.
+    pub(super) fn flush_debt(&self) -> bool {
+        let owes = !self.reader_writes.load(Ordering::SeqCst) && self.debt.settle();
+        if owes {
+            self.sender.flush();
+        }
+        owes
     }
 
     /// Leaves the writing to the reader's task.
@@ -191,15 +202,14 @@ async fn read(core: Arc<Core>, peer: PeerId, io: Arc<PeerIo>, mut receiver: Rece
 
 impl Core {
     /// Handles a batch under one lock. Whoever it wakes gets to run before its answers are written,
-    /// so that theirs go out in the same write.
+    /// so that what they send goes out in the same write.
     async fn handle(
         self: &Arc<Self>,
-        io: &PeerIo,
+        io: &Arc<PeerIo>,
         peer: PeerId,
         batch: &mut Batch,
         after: &mut After,
     ) {
-        io.reader_writes.store(true, Ordering::SeqCst);
         self.feed(after, |state, now| {
             if batch.progress > 0 {
                 state.node.handle_progress(now, peer, batch.progress);
@@ -212,18 +222,39 @@ impl Core {
                 state.node.handle_message(now, peer, inbound);
             }
         });
-        if self.start_others(after) {
-            let guard = Writes(io);
-            step_aside().await;
-            drop(guard);
-        } else {
-            io.reader_writes.store(false, Ordering::SeqCst);
+        match after.others() {
+            0 => {}
+            // It will write, most probably, and take along what is queued. To yield for it would
+            // wake another thread.
+            1 => {
+                self.watch_over(io);
+                after.is_flushed(peer);
+                after.creditor = Some((peer, Arc::clone(io)));
+                self.finish(after);
+                after.creditor = None;
+                return;
+            }
+            _ => {
+                let writes = Writes::begin(io);
+                self.watch_over(io);
+                self.start_others(after);
+                tokio::task::yield_now().await;
+                drop(writes);
+            }
         }
         self.flush_from_reader(io, peer, after);
     }
 
+    /// Writes what a reader has left to a task that does not write.
+    pub(super) fn pay(self: &Arc<Self>, peer: PeerId, io: &PeerIo) {
+        if io.flush_debt() {
+            self.turn(|state, now| state.accepted(now, peer));
+        }
+    }
+
     fn flush_from_reader(self: &Arc<Self>, io: &PeerIo, peer: PeerId, after: &mut After) {
         after.is_flushed(peer);
+        io.debt.settle();
         io.left.store(0, Ordering::Relaxed);
         io.sender.flush();
         self.feed(after, |state, now| state.accepted(now, peer));
@@ -231,25 +262,18 @@ impl Core {
     }
 }
 
-/// Others may write again when this is dropped.
+/// Nobody else writes until this is dropped.
 struct Writes<'a>(&'a PeerIo);
+
+impl<'a> Writes<'a> {
+    fn begin(io: &'a PeerIo) -> Self {
+        io.reader_writes.store(true, Ordering::SeqCst);
+        Self(io)
+    }
+}
 
 impl Drop for Writes<'_> {
     fn drop(&mut self) {
         self.0.reader_writes.store(false, Ordering::SeqCst);
     }
-}
-
-/// Lets the tasks run that are due on this thread. Unlike tokio's yield, the task stays where idle
-/// threads can take it, should one of the others block.
-async fn step_aside() {
-    let mut stepped = false;
-    poll_fn(|cx| {
-        if std::mem::replace(&mut stepped, true) {
-            return Poll::Ready(());
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }

@@ -1,14 +1,18 @@
 use std::any::Any;
+use std::future::{Future as _, poll_fn};
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use futures_util::FutureExt as _;
-use nacp_link::{Answer, Requested, Token};
+use nacp_link::{Answer, PeerId, Requested, Token};
 use nacp_proto::{Payload, RequestKind, ciborium};
 use serde::Serialize;
 use smol_str::SmolStr;
 
 use super::Core;
+use super::peer::PeerIo;
 use crate::run::{Run, RunGuard};
 use crate::{AbilityContext, AbilityHandler, EventContext, EventHandler, HandlerError};
 
@@ -26,7 +30,14 @@ enum Job {
 
 impl Core {
     /// Starts the handler of a request in a task of its own.
-    pub(super) fn start_handler(self: &Arc<Self>, requested: Requested, run: Arc<Run>) {
+    ///
+    /// `creditor` is the peer whose reader has left it to this handler to write. A handler that
+    /// answers at once takes along what is queued.
+    pub(super) fn start_handler(
+        self: &Arc<Self>,
+        (requested, run): (Requested, Arc<Run>),
+        creditor: Option<(PeerId, Arc<PeerIo>)>,
+    ) {
         let Some(job) = self.find_handler(&requested, &run) else {
             return;
         };
@@ -37,8 +48,18 @@ impl Core {
             run: Arc::clone(&run),
         };
         self.runtime.spawn(async move {
-            let handled = AssertUnwindSafe(handle(job, core, run, payload)).catch_unwind();
-            guard.answer(handled.await.unwrap_or_else(|panic| Err(panicked(&*panic))));
+            let handling = handle(job, Arc::clone(&core), run, payload);
+            let mut handled = pin!(AssertUnwindSafe(handling).catch_unwind());
+            let at_once = poll_fn(|cx| Poll::Ready(handled.as_mut().poll(cx))).await;
+            let answer = match (at_once, creditor) {
+                (Poll::Ready(answer), _) => answer,
+                (Poll::Pending, None) => handled.await,
+                (Poll::Pending, Some((peer, io))) => {
+                    core.pay(peer, &io);
+                    handled.await
+                }
+            };
+            guard.answer(answer.unwrap_or_else(|panic| Err(panicked(&*panic))));
         });
     }
 

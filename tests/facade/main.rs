@@ -5,5 +5,6 @@ mod support;
 
 mod calls;
 mod jobs;
+mod links;
 mod proxy;
 mod subscriptions;

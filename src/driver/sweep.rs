@@ -1,0 +1,104 @@
+//! Writes what readers have left to tasks that then did not write.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::time::Duration;
+
+use nacp_link::PeerId;
+use tokio::sync::Notify;
+use tokio::time::sleep;
+
+use super::Core;
+use super::peer::PeerIo;
+
+/// How long a write may wait for whom it was left to, once or twice over. The shortest that tokio's
+/// timer knows.
+const PERIOD: Duration = Duration::from_millis(1);
+
+/// Whether there is anything to watch.
+#[derive(Debug, Default)]
+pub(super) struct Sweep {
+    is_running: AtomicBool,
+    wake: Notify,
+}
+
+/// Whether a reader has left something to be written by someone else.
+#[derive(Debug, Default)]
+pub(super) struct Debt(AtomicU8);
+
+const NONE: u8 = 0;
+const FRESH: u8 = 1;
+const SEEN: u8 = 2;
+
+impl Debt {
+    /// Returns whether there was one.
+    pub(super) fn settle(&self) -> bool {
+        self.0.load(Ordering::SeqCst) != NONE && self.0.swap(NONE, Ordering::SeqCst) != NONE
+    }
+
+    fn incur(&self) {
+        self.0.store(FRESH, Ordering::SeqCst);
+    }
+
+    /// Looks at it once a period. `Some(true)` if it is old enough.
+    fn look(&self) -> Option<bool> {
+        match self
+            .0
+            .compare_exchange(FRESH, SEEN, Ordering::SeqCst, Ordering::SeqCst)
+        {
+            Ok(_) => Some(false),
+            Err(SEEN) => Some(true),
+            Err(_) => None,
+        }
+    }
+}
+
+impl Core {
+    /// Sees to it that what a peer's reader has queued is written soon, whatever the tasks do that it
+    /// is left to.
+    pub(super) fn watch_over(&self, io: &PeerIo) {
+        io.debt.incur();
+        let sweep = &self.sweep;
+        if !sweep.is_running.load(Ordering::SeqCst)
+            && !sweep.is_running.swap(true, Ordering::SeqCst)
+        {
+            sweep.wake.notify_one();
+        }
+    }
+
+    fn sweep_once(self: &Arc<Self>) -> bool {
+        let mut is_idle = true;
+        let old: Vec<(PeerId, Arc<PeerIo>)> = {
+            let state = self.lock();
+            let peers = state.peers.iter();
+            peers
+                .filter(|(_, entry)| {
+                    let debt = entry.io.debt.look();
+                    is_idle &= debt.is_none();
+                    debt == Some(true)
+                })
+                .map(|(peer, entry)| (peer, Arc::clone(&entry.io)))
+                .collect()
+        };
+        for (peer, io) in old {
+            self.pay(peer, &io);
+        }
+        is_idle
+    }
+}
+
+pub(super) async fn run(core: Arc<Core>) {
+    loop {
+        core.sweep.wake.notified().await;
+        loop {
+            sleep(PERIOD).await;
+            if core.sweep_once() {
+                core.sweep.is_running.store(false, Ordering::SeqCst);
+                // A debt that was incurred just before that would be watched by nobody.
+                if core.sweep_once() || core.sweep.is_running.swap(true, Ordering::SeqCst) {
+                    break;
+                }
+            }
+        }
+    }
+}
