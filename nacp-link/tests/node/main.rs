@@ -33,6 +33,7 @@ mod relay;
 mod replay;
 mod reports;
 mod requests;
+mod room;
 mod seed;
 mod sessions;
 mod settlement;

@@ -579,3 +579,80 @@ fn with_resume_any_instance_whoever_returns_gets_everything() {
     assert_eq!(back.heard(&world)[2..], ["signal m1", "request r1"]);
     assert_eq!(world.outcomes(0, &tokens), ["pending"; 2]);
 }
+
+/// `b` noticed the loss 60 s before `a` did and has dropped `a`; what waits at `a`, and how it ends
+/// when `a` returns to the unchanged instance.
+#[test]
+fn at_the_dialler_too_an_unchanged_instance_gets_only_what_was_never_accepted() {
+    let mut world = World::with([quiet("a"), quiet("b")]);
+    let wire = world.link(0, 1);
+    world.subscribe(1, "a", "theirs");
+    world.request(1, "a", "theirs");
+    world.run();
+    world.notice(wire, ACCEPTOR, None);
+    world.advance_to(secs(115));
+    world.swallow(wire);
+    let accepted = [
+        world.request(0, "b", "accepted"),
+        world.signal(0, "b", "accepted"),
+    ];
+    world.run();
+    world.notice(wire, DIALLER, None);
+    let queued = [
+        world.request(0, "b", "queued"),
+        world.signal(0, "b", "queued"),
+    ];
+    world.advance_to(secs(121));
+    assert_eq!(world.state(1, "a"), None);
+    let again = world.link(0, 1);
+    assert_eq!(world.outcomes(0, &accepted), ["session-lost"; 2]);
+    assert_eq!(world.outcomes(0, &queued), ["pending", "session-lost"]);
+    assert_eq!(world.said(again, DIALLER)[2..], ["request queued"]);
+    // What `b` had at `a` is over on this side as well.
+    let snapshot = world.node(0).snapshot();
+    assert_eq!((snapshot.subscriptions, snapshot.running), (0, 0));
+    assert_eq!(world.register_warnings(0), [(121_000, "session-lost")]);
+}
+
+#[test]
+fn a_dialler_sends_nothing_of_before_to_a_new_instance_that_is_not_proven() {
+    for (trust, expected) in [
+        (Trust::Proven, "pending"),
+        (Trust::Unproven, "session-lost"),
+    ] {
+        let mut world = World::with([quiet("a"), quiet("b")]);
+        world.trust = trust;
+        world.link(0, 1);
+        world.restart(1, quiet("b"), [9; 32]);
+        world.run();
+        let token = world.request(0, "b", "r1");
+        world.advance_to(secs(1));
+        let wire = world.link(0, 1);
+        assert_eq!(world.outcome(0, token), expected);
+        let sent = world.said(wire, DIALLER).contains(&"request r1");
+        assert_eq!(sent, trust == Trust::Proven);
+    }
+}
+
+#[test]
+fn a_restart_of_our_own_is_a_new_instance_to_the_other_side() {
+    let mut world = World::with([quiet("a"), quiet("b")]);
+    world.trust = Trust::Unproven;
+    world.link(0, 1);
+    let before = world.node(0).instance();
+    world.subscribe(1, "a", "x");
+    let waiting = world.signal(1, "a", "m1");
+    world.run();
+    assert_eq!(world.outcome(1, waiting), "delivered");
+    world.restart(0, quiet("a"), [9; 32]);
+    world.run();
+    let lost = world.signal(1, "a", "m2");
+    assert_ne!(world.node(0).instance(), before);
+    world.link(0, 1);
+    assert_eq!(world.outcome(1, lost), "session-lost");
+    // `b` listens again, to the new process.
+    assert_eq!(world.node(0).snapshot().subscriptions, 1);
+    world.emit(0, "x", "n1");
+    world.run();
+    assert_eq!(world.sites[1].hits.len(), 1);
+}
