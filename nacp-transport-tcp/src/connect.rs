@@ -195,3 +195,21 @@ fn dialable(mut addr: SocketAddr) -> SocketAddr {
     }
     addr
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn addresses_share_the_time_that_is_left() {
+        let second = Duration::from_secs(1);
+        let deadline = Some(Instant::now() + 10 * second);
+        assert_eq!(share_of(deadline, 4), 10 * second / 4);
+        tokio::time::advance(4 * second).await;
+        assert_eq!(share_of(deadline, 3), 2 * second);
+        assert_eq!(share_of(deadline, 1), 6 * second);
+        tokio::time::advance(7 * second).await;
+        assert_eq!(share_of(deadline, 1), Duration::ZERO);
+        assert_eq!(share_of(None, 2), Duration::MAX);
+    }
+}

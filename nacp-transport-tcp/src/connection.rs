@@ -10,7 +10,7 @@ use crate::io::Io;
 use crate::shared::Shared;
 use crate::{Options, Receiver, Sender, WriterTask, socket};
 
-/// A connection to a peer, made by [`connect`](crate::connect), by
+/// A connection to a peer, made by [`connect`](crate::connect()), by
 /// [`Listener::accept`](crate::Listener::accept), or over a stream of your own.
 pub struct Connection {
     io: Io,

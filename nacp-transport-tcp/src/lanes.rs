@@ -5,7 +5,6 @@ use bytes::{BufMut, BytesMut};
 use nacp_proto::{ChunkSize, Chunker, Encoded, FrameHeader, Message};
 use thiserror::Error;
 
-use crate::Close;
 use crate::batch::Batch;
 use crate::msg_ids::MsgIds;
 use crate::reuse::Reuse;
@@ -56,8 +55,8 @@ pub(crate) struct Lanes {
     bulk: VecDeque<Chunker>,
     msg_ids: MsgIds,
     chunk_size: ChunkSize,
-    /// How the connection is being closed; nothing more is queued then.
-    closing: Option<Close>,
+    /// Whether the connection is being closed; nothing more is queued then.
+    closed: bool,
 }
 
 impl Lanes {
@@ -68,7 +67,7 @@ impl Lanes {
             bulk: VecDeque::new(),
             msg_ids: MsgIds::new(),
             chunk_size,
-            closing: None,
+            closed: false,
         }
     }
 
@@ -80,18 +79,21 @@ impl Lanes {
         self.chunk_size
     }
 
-    pub(crate) const fn closing(&self) -> Option<Close> {
-        self.closing
+    /// Whether the connection is being closed.
+    pub(crate) const fn is_closed(&self) -> bool {
+        self.closed
     }
 
-    /// Closes in this manner, or in one asked for before if that is the harder one.
-    pub(crate) fn close(&mut self, how: Close) {
-        self.closing = self.closing.max(Some(how));
-        if how == Close::Abort {
-            self.control = BytesMut::new();
-            self.control_ends = Vec::new();
-            self.bulk = VecDeque::new();
-        }
+    /// Takes nothing more.
+    pub(crate) const fn close(&mut self) {
+        self.closed = true;
+    }
+
+    /// Drops what is queued.
+    pub(crate) fn clear(&mut self) {
+        self.control = BytesMut::new();
+        self.control_ends = Vec::new();
+        self.bulk = VecDeque::new();
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -99,7 +101,7 @@ impl Lanes {
     }
 
     pub(crate) fn push(&mut self, lane: Lane, message: Encoded) -> Result<(), QueueError> {
-        if self.closing.is_some() {
+        if self.closed {
             return Err(QueueError {
                 refusal: Refusal::Closed,
                 message,
@@ -118,7 +120,7 @@ impl Lanes {
 
     /// Encodes a message straight behind the control frames that wait.
     pub(crate) fn encode_control(&mut self, message: &Message) -> Result<(), Refusal> {
-        if self.closing.is_some() {
+        if self.closed {
             return Err(Refusal::Closed);
         }
         let start = self.control.len();

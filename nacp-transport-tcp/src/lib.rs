@@ -1,7 +1,7 @@
 //! NACT over TCP: encoded messages in, batches of decoded messages out.
 //!
 //! It carries messages between two peers and knows nothing of apps, links or timers of the
-//! protocol: those are above it. Bytes and messages are those of `nacp-proto`.
+//! protocol: those are above it. Messages and frames are those of [`nacp_proto`].
 //!
 //! ```
 //! use nacp_proto::{AppId, Body, Message, MessageId};
@@ -37,6 +37,28 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Concepts
+//!
+//! ```text
+//!   queue ──> control lane ─┐                       ┌─> Batch of messages
+//!   queue ──> bulk lane ────┴─> flush ─> socket ─> recv, with progress
+//!                                │ what it does not take at once
+//!                                └─> WriterTask ─> socket
+//! ```
+//!
+//! A [`Connection`] is split into a [`Sender`], a [`Receiver`] and a [`WriterTask`]. Queueing is
+//! separate from writing, so that any number of messages leave in one system call, and so that
+//! nothing that is dropped can tear a frame. Flushing writes from the calling thread, which saves
+//! the way over another task while the socket takes what is there. The [`Receiver`] is driven by
+//! whoever calls [`Receiver::recv`], one read at a time.
+//!
+//! # Guarantees and limits
+//!
+//! A message that was queued is written whole, or the connection ends. Messages of a lane keep their
+//! order. What is queued is bounded by the caller alone; what is received is bounded by
+//! [`Options`]. Faults carry the reasons of the specification, section 2: [`Fault::reason`]. What
+//! lies in the operating system's send buffer cannot be overtaken (specification, section 7).
 #![warn(missing_docs)]
 
 mod address;
@@ -70,3 +92,7 @@ pub use options::Options;
 pub use receiver::{Batch, Inbound, Receiver};
 pub use sender::{Accepted, Close, Sender};
 pub use writer_task::WriterTask;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -122,7 +122,7 @@ impl Shared {
     }
 
     pub(crate) fn close(&self, how: Close) {
-        self.lanes().close(how);
+        self.lanes().close();
         match how {
             Close::Flush => {}
             Close::Refuse => self.stop_reading(),
@@ -134,6 +134,7 @@ impl Shared {
 
     /// Closes the socket with a reset.
     fn abort(&self) {
+        self.drop_queued();
         if let Some(sink) = self.writer().stop() {
             sink.reset();
             debug!("connection reset");
@@ -154,9 +155,15 @@ impl Shared {
         wakers.into_iter().flatten().for_each(Waker::wake);
     }
 
+    fn drop_queued(&self) {
+        let mut lanes = self.lanes();
+        lanes.close();
+        lanes.clear();
+    }
+
     /// Ends the sender: what is queued is dropped.
     pub(crate) fn stop_writing(&self) {
-        self.lanes().close(Close::Abort);
+        self.drop_queued();
         self.writer().stop();
         let mut reader = self.reader();
         reader.writing_stopped = true;

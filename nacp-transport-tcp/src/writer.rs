@@ -96,7 +96,6 @@ impl Writer {
     pub(crate) fn stop(&mut self) -> Option<Sink> {
         self.batch = Batch::default();
         self.bulk = VecDeque::new();
-        self.in_task = true;
         self.sink.take()
     }
 

@@ -125,9 +125,10 @@ impl WriterTask {
             }
             let lanes = self.shared.lanes();
             if lanes.is_empty() {
-                return Ok(match lanes.closing() {
-                    Some(_) => Poll::Ready(Some(Stage::ShuttingDown)),
-                    None => Poll::Pending,
+                return Ok(if lanes.is_closed() {
+                    Poll::Ready(Some(Stage::ShuttingDown))
+                } else {
+                    Poll::Pending
                 });
             }
         }
@@ -152,7 +153,7 @@ impl WriterTask {
     /// Watches the time that a close may take to write what is queued.
     fn check_closing(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
         let limit = self.flush_timeout;
-        let closing = self.shared.lanes().closing().is_some();
+        let closing = self.shared.lanes().is_closed();
         if closing && self.poll_close_by(cx, limit).is_ready() {
             return Err(Fault::WriteStalled { limit });
         }

@@ -7,7 +7,7 @@ use nacp_transport_tcp::{Close, Connection, Fault, Lane, Options, Refusal, conne
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::support::{End, ack, encoded, framed, message, recv, soon, tcp_pair};
+use crate::support::{End, ack, encoded, framed, memory_pair, message, recv, soon, tcp_pair};
 
 /// Our end over TCP, and the bare socket of the other side.
 async fn end_and_socket(options: &Options) -> (End, TcpStream) {
@@ -69,6 +69,17 @@ async fn flushed_close_leaves_the_other_direction_open() {
     assert_eq!(soon(near.recv_many(1)).await, [encoded(1, 10)]);
     far.sender.close(Close::Flush);
     assert!(soon(near.recv()).await.is_none());
+}
+
+#[tokio::test]
+async fn flushed_close_takes_nothing_away_from_the_receiver() {
+    let (mut near, far) = memory_pair(64 << 10, &Options::default());
+    near.sender.close(Close::Flush);
+    far.send(&encoded(1, 10));
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(soon(near.recv_many(1)).await, [encoded(1, 10)]);
 }
 
 #[tokio::test]

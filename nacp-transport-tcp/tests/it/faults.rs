@@ -242,7 +242,7 @@ async fn flood_of_empty_frames_hides_no_timeout_and_lets_others_run() {
     let limits = ReassemblyLimits::default().timeout(std::time::Duration::from_millis(20));
     let endless = Endless {
         frame: raw(0, 10, 32, b""),
-        left: 50_000_000,
+        left: 1_000_000,
     };
     let connection = Connection::from_io(endless, &Options::default().limits(limits));
     let (_sender, mut receiver, _writer) = connection.split();

@@ -1,9 +1,12 @@
 //! Sending: lanes, batches, acceptance.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use bytes::Bytes;
 use nacp_proto::{ChunkSize, Decoded, Encoded, FrameHeader, Message};
 use nacp_transport_tcp::{Accepted, Connection, Lane, Options};
-use tokio::io::{AsyncReadExt, DuplexStream, duplex};
+use tokio::io::{AsyncReadExt, BufStream, DuplexStream, duplex};
 
 use crate::support::{End, ack, encoded, memory_pair, message, number_of, recv, soon, tcp_pair};
 
@@ -244,6 +247,21 @@ async fn message_is_accepted_when_its_last_byte_is_out() {
 }
 
 #[tokio::test]
+async fn message_that_the_stream_itself_holds_back_is_flushed_before_it_is_accepted() {
+    let (mut stream, far) = duplex(100);
+    let mut end = End::new(Connection::from_io(
+        BufStream::new(far),
+        &Options::default(),
+    ));
+    let message = encoded(1, 500);
+    end.send(&message);
+    assert_eq!(end.sender.accepted().bulk, 0);
+    let (_, body) = soon(next_frame(&mut stream)).await;
+    assert_eq!(body, message);
+    soon(end.accepted_bulk(1)).await;
+}
+
+#[tokio::test]
 async fn every_acceptance_is_returned_or_told() {
     let (near, mut far) = tcp_pair(&Options::default()).await;
     far.receiver.registered();
@@ -280,6 +298,41 @@ async fn every_acceptance_is_returned_or_told() {
         .unwrap();
     let told = near.accepted.borrow().bulk;
     assert_eq!(returned.max(told), 3 * count);
+}
+
+/// Who finds another one writing leaves, so the other one must look again before it leaves too.
+#[tokio::test]
+async fn nothing_stays_behind_when_flushes_meet() {
+    const ROUNDS: u64 = 20_000;
+    let (near, mut far) = memory_pair(16 << 20, &Options::default());
+    let arrived = Arc::new(AtomicU64::new(0));
+    let meet = |arrived: &AtomicU64, goal: u64| {
+        arrived.fetch_add(1, Ordering::SeqCst);
+        while arrived.load(Ordering::SeqCst) < goal {
+            std::thread::yield_now();
+        }
+    };
+    let message = ack(1).encode();
+    let threads = [(); 2].map(|()| {
+        let (sender, arrived) = (near.sender.clone(), Arc::clone(&arrived));
+        let message = message.clone();
+        std::thread::spawn(move || {
+            for round in 1..=ROUNDS {
+                meet(&arrived, 4 * round - 2);
+                sender.queue(Lane::Bulk, message.clone()).unwrap();
+                sender.flush();
+                meet(&arrived, 4 * round);
+                assert_eq!(sender.accepted().bulk, 2 * round);
+            }
+        })
+    });
+    threads
+        .into_iter()
+        .for_each(|thread| thread.join().unwrap());
+    assert_eq!(
+        soon(far.recv_many(2 * ROUNDS as usize)).await.len(),
+        2 * ROUNDS as usize
+    );
 }
 
 #[tokio::test]
