@@ -281,3 +281,19 @@ fn unsubscribe_of(world: &World, hand: &Hand) -> MessageId {
         .id
         .clone()
 }
+
+#[test]
+fn a_link_kept_as_foreign_is_kept_when_its_app_returns_as_native() {
+    let (mut world, hand) = start();
+    hand.ack_all(&mut world, false);
+    let token = world.signal(0, "a", "m1");
+    world.run();
+    hand.hang_up(&mut world);
+    world.run();
+    let native = world.hand(0, "a");
+    native.ack_all(&mut world, true);
+    native.register(&mut world);
+    world.run();
+    assert_eq!(world.outcome(0, token), "delivered", "{:?}", native.registered(&world));
+    assert!(world.sites[0].node.link(&app("a")).unwrap().is_native);
+}

@@ -496,7 +496,7 @@ fn a_dropped_app_that_returns_gets_nothing_of_before() {
     let again = world.link(0, 1);
     assert_eq!(world.outcome(0, request), "peer-gone");
     assert_eq!(
-        world.said_since(mark, again, crate::support::DIALLER),
+        world.said_since(mark, again, DIALLER),
         ["register", "ack answer register"]
     );
     world.emit(1, "x", "n1");
