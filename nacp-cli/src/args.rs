@@ -1,5 +1,6 @@
 //! What can be typed.
 
+mod bench;
 mod call;
 mod check;
 mod decode;
@@ -10,14 +11,17 @@ mod explain;
 mod generate;
 mod ping;
 mod probe;
+mod proxy;
 mod serve;
 mod signal;
 mod sub;
+mod top;
 mod watch;
 
 use anstream::ColorChoice;
 use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
+pub(crate) use bench::{BenchArgs, BenchMode};
 pub(crate) use call::CallArgs;
 pub(crate) use check::{CheckArgs, CheckFormat};
 pub(crate) use decode::{DecodeArgs, What};
@@ -28,9 +32,11 @@ pub(crate) use explain::ExplainArgs;
 pub(crate) use generate::{CompletionsArgs, ManArgs};
 pub(crate) use ping::PingArgs;
 pub(crate) use probe::ProbeArgs;
-pub(crate) use serve::ServeArgs;
+pub(crate) use proxy::ProxyArgs;
+pub(crate) use serve::{ServeArgs, share};
 pub(crate) use signal::{SignalArgs, SignalKind};
 pub(crate) use sub::SubArgs;
+pub(crate) use top::TopArgs;
 pub(crate) use watch::WatchArgs;
 
 use crate::output::Format;
@@ -129,11 +135,14 @@ pub(crate) enum Command {
     Ping(PingArgs),
     Check(CheckArgs),
     Watch(WatchArgs),
+    Top(TopArgs),
     Call(CallArgs),
     Signal(SignalArgs),
     Sub(SubArgs),
     Emit(EmitArgs),
     Serve(ServeArgs),
+    Bench(BenchArgs),
+    Proxy(ProxyArgs),
     Decode(DecodeArgs),
     Explain(ExplainArgs),
     Completions(CompletionsArgs),
@@ -147,11 +156,14 @@ impl Command {
             Self::Ping(_) => "ping",
             Self::Check(_) => "check",
             Self::Watch(_) => "watch",
+            Self::Top(_) => "top",
             Self::Call(_) => "call",
             Self::Signal(_) => "signal",
             Self::Sub(_) => "sub",
             Self::Emit(_) => "emit",
             Self::Serve(_) => "serve",
+            Self::Bench(_) => "bench",
+            Self::Proxy(_) => "proxy",
             Self::Decode(_) => "decode",
             Self::Explain(_) => "explain",
             Self::Completions(_) => "completions",

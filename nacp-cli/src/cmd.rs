@@ -1,5 +1,6 @@
 //! What each command does.
 
+pub(crate) mod bench;
 pub(crate) mod call;
 pub(crate) mod check;
 pub(crate) mod decode;
@@ -8,7 +9,9 @@ pub(crate) mod explain;
 pub(crate) mod generate;
 pub(crate) mod ping;
 pub(crate) mod probe;
+pub(crate) mod proxy;
 pub(crate) mod serve;
 pub(crate) mod signal;
 pub(crate) mod sub;
+pub(crate) mod top;
 pub(crate) mod watch;

@@ -36,20 +36,43 @@ impl Latency {
         self.histogram.saturating_record(nanos.clamp(1, HOUR));
     }
 
+    /// How many there are.
+    pub(crate) fn count(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// The time within which this share of them was, in milliseconds.
+    pub(crate) fn quantile_ms(&self, quantile: f64) -> f64 {
+        ms(self.histogram.value_at_quantile(quantile))
+    }
+
     /// `None` if there is nothing to tell.
     pub(crate) fn summary(&self) -> Option<Summary> {
         if self.histogram.is_empty() {
             return None;
         }
-        let at = |quantile| ms(self.histogram.value_at_quantile(quantile));
         Some(Summary {
             count: self.histogram.len(),
             min_ms: ms(self.histogram.min()),
             mean_ms: round(self.histogram.mean() / 1e6),
-            p50_ms: at(0.5),
-            p99_ms: at(0.99),
+            p50_ms: self.quantile_ms(0.5),
+            p99_ms: self.quantile_ms(0.99),
             max_ms: ms(self.histogram.max()),
         })
+    }
+}
+
+impl Summary {
+    /// Of nothing.
+    pub(crate) const fn nothing() -> Self {
+        Self {
+            count: 0,
+            min_ms: 0.0,
+            mean_ms: 0.0,
+            p50_ms: 0.0,
+            p99_ms: 0.0,
+            max_ms: 0.0,
+        }
     }
 }
 
@@ -82,6 +105,7 @@ fn ms(nanos: u64) -> f64 {
     round(nanos as f64 / 1e6)
 }
 
-fn round(ms: f64) -> f64 {
+/// To three digits behind the point.
+pub(crate) fn round(ms: f64) -> f64 {
     (ms * 1e3).round() / 1e3
 }

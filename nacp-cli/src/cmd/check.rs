@@ -21,10 +21,11 @@ pub(crate) async fn run(
     output: &mut Output,
     interrupt: &Interrupt,
 ) -> Result<(), Stop> {
-    let format = args.format.unwrap_or(match output.format() {
-        Format::Json | Format::Ndjson => CheckFormat::Json,
-        Format::Human | Format::Csv => CheckFormat::Text,
-    });
+    let format = match (args.format, output.format()) {
+        (Some(format), _) => format,
+        (None, Format::Json | Format::Ndjson) => CheckFormat::Json,
+        (None, Format::Human | Format::Csv) => CheckFormat::Text,
+    };
     if format == CheckFormat::Json {
         output.set_format(Format::Json);
     }

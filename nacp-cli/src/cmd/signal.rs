@@ -43,7 +43,7 @@ pub(crate) async fn run(
         output.human("delivered")?;
     }
     output.document("signal", signalled, sent.as_ref().err())?;
-    Ok(sent.map_err(Stop::Told)?)
+    sent.map_err(Stop::Told)
 }
 
 fn read(args: &SignalArgs) -> Result<(MessageId, Signal), Failure> {

@@ -2,10 +2,13 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod bad_peers;
+mod bench;
 mod events;
 mod look;
 mod others;
 mod pipes;
+mod proxy;
 mod support;
 mod talk;
+mod top;
 mod usage;

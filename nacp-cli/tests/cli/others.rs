@@ -56,7 +56,7 @@ fn watch_prints_a_line_for_each_change_and_ends_with_6_at_the_good_bye() {
         (&dropped["state"], &dropped["cause"]),
         (&json!("dropped"), &json!("unregistered"))
     );
-    drop(lines);
+    lines.for_each(drop);
     let run = finish(child);
     assert_eq!(run.code, 6, "{run:?}");
 }
@@ -137,18 +137,13 @@ fn signal_is_delivered_as_the_kind_it_was_asked_for() {
         let mut peer = FakePeer::new(stream, "fake");
         peer.accept();
         while let Some(message) = peer.recv() {
-            match &message.body {
-                Body::Signal { parent_id, signal } => {
-                    sender
-                        .send((parent_id.to_smol_str().to_string(), signal.kind()))
-                        .unwrap();
-                    peer.ack(&message);
-                }
-                Body::Unregister => {
-                    peer.ack(&message);
-                    peer.answer(&message, Outcome::Ok, Payload::empty());
-                }
-                _ => {}
+            if let Body::Signal { parent_id, signal } = &message.body {
+                let id = parent_id.to_smol_str().to_string();
+                sender.send((id, signal.kind())).unwrap();
+                peer.ack(&message);
+            } else if message.body == Body::Unregister {
+                peer.ack(&message);
+                peer.answer(&message, Outcome::Ok, Payload::empty());
             }
         }
     });

@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use nacp::{EventContext, HandlerError, Signal};
 use serde::{Deserialize, Serialize};
+use tokio::task::coop::consume_budget;
 use tokio::time::sleep;
 
 /// What to count down from, and how fast.
@@ -44,6 +45,11 @@ pub(super) async fn countdown(
             return Ok(Counted { counted });
         }
         left -= 1;
+        if ms == 0 {
+            // What can always be sent at once must not keep the others from running.
+            consume_budget().await;
+            continue;
+        }
         let pause = sleep(Duration::from_millis(ms));
         let mut pause = std::pin::pin!(pause);
         loop {

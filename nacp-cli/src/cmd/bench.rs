@@ -1,0 +1,141 @@
+//! Measuring a peer.
+
+mod compare;
+mod load;
+mod measure;
+mod result;
+
+use std::future::IntoFuture;
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use nacp::proto::AppId;
+use nacp::{Builder, NApp, Reconnect};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::args::BenchArgs;
+use crate::cmd::serve::Friend;
+use crate::dial::{Plan, Session};
+use crate::exit::Exit;
+use crate::failure::{Failure, Stop};
+use crate::interrupt::Interrupt;
+use crate::output::Output;
+
+use load::Load;
+use measure::Measure;
+use result::Measured;
+
+pub(crate) async fn run(
+    args: BenchArgs,
+    output: &mut Output,
+    interrupt: &Interrupt,
+) -> Result<(), Stop> {
+    let before = args.compare.as_deref().map(compare::read).transpose()?;
+    let mut plan = Plan::new(&args.dial, args.target.as_ref())?;
+    let friend = match &plan.target {
+        Some(_) => None,
+        None => Some(Friend::embedded().await?),
+    };
+    if let Some(friend) = &friend {
+        plan.target = Some(friend.target()?);
+    }
+    let node = start(&plan).await?;
+    let ended = tokio::select! {
+        biased;
+        ended = measure(&args, &plan, &node) => ended,
+        () = interrupt.times(1) => Err(Failure::interrupted("bench")),
+    };
+    // What is in flight is not waited for.
+    let _ = timeout(Duration::from_millis(500), node.terminate()).await;
+    node.terminate_now();
+    drop(friend);
+    let measured = ended?;
+    for line in measured.lines() {
+        output.human(line)?;
+    }
+    if let Some(path) = &args.save {
+        compare::write(path, &measured)?;
+    }
+    let failure = before.and_then(|before| compare::compare(&before, &measured, args.max_regress));
+    output.document("bench", &measured, failure.as_ref())?;
+    match failure {
+        Some(failure) => Err(Stop::Told(failure)),
+        None => Ok(()),
+    }
+}
+
+/// Its connections are not looked into: that would be measured too.
+async fn start(plan: &Plan) -> Result<NApp, Failure> {
+    let mut builder = NApp::builder(plan.own.clone())
+        .reconnect(Reconnect::off())
+        .heartbeat_interval(None)
+        .tcp(|options| options.connect_timeout(plan.connect_timeout));
+    if let Some(secret) = &plan.auth {
+        builder = builder.auth(secret.reveal());
+    }
+    builder
+        .start()
+        .await
+        .map_err(|error| Failure::local("start", error.to_string()))
+}
+
+async fn connect(plan: &Plan, node: &NApp) -> Result<AppId, Failure> {
+    let target = plan.target()?;
+    let mut wanted = nacp::Target::from(&target.address);
+    if let Some(app) = &target.app {
+        wanted = wanted.expect(app.clone());
+    }
+    let deadline = plan.deadline();
+    if let Ok(Ok(peer)) = timeout_at(deadline, node.connect(wanted).into_future()).await {
+        return Ok(peer);
+    }
+    // Once more, to be told what is wrong.
+    let again = Plan {
+        timeout: Duration::from_secs(1).min(plan.timeout),
+        ..plan.clone()
+    };
+    let session = Session::start(&again, target, |builder: Builder| builder).await?;
+    session.connect(again.deadline()).await.and_then(|_| {
+        let message = "no link within the limit, though a second attempt had one";
+        Err(Failure::timed_out("register", message))
+    })
+}
+
+async fn measure(args: &BenchArgs, plan: &Plan, node: &NApp) -> Result<Measured, Failure> {
+    let peer = connect(plan, node).await?;
+    let load = Load::new(args, node, &peer).await?;
+    let bar = progress(args);
+    let measure = Measure {
+        duration: args.duration,
+        concurrency: args.concurrency.unwrap_or_else(|| load.concurrency()),
+        rate: args.rate,
+        limit: plan.timeout,
+        bar: &bar,
+    };
+    let (latency, took) = measure.run(&load).await?;
+    bar.finish_and_clear();
+    if latency.summary().is_none() {
+        let message = format!("nothing was answered within {:?}", args.duration);
+        return Err(Failure::new(Exit::TimedOut, "bench", "timeout", message));
+    }
+    Ok(Measured::new(args, &measure, &load, &peer, &latency, took))
+}
+
+/// A bar on a terminal; nothing in a pipe.
+fn progress(args: &BenchArgs) -> ProgressBar {
+    let length = u64::try_from(args.duration.as_millis()).unwrap_or(u64::MAX);
+    let bar = ProgressBar::new(length);
+    if args.no_progress || !std::io::stderr().is_terminal() {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
+    if let Ok(style) = ProgressStyle::with_template("{bar:40} {msg}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+/// How far a run is, for its bar.
+fn elapsed(began: Instant) -> u64 {
+    u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
