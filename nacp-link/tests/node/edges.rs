@@ -279,7 +279,7 @@ fn a_stream_behind_a_gateway_is_subscribed_again_when_its_apps_instance_changes(
         Body::Response(Response::ok(parent_id, payload("fine"))),
     );
     world.run();
-    let mut seen = 0;
+    let (mut seen, mut answered) = (0, false);
     for second in 1..=300 {
         world.advance_to(secs(second));
         let instance = if second < 150 {
@@ -304,6 +304,12 @@ fn a_stream_behind_a_gateway_is_subscribed_again_when_its_apps_instance_changes(
                 Body::Ack { parent_id: beat.id },
             );
             say(&mut world, beat.to.as_str(), Body::Response(response));
+        }
+        if second > 150 && subscribes(&world, gateway.wire) == 2 && !answered {
+            answered = true;
+            let parent_id = gateway.last_id(&world, "subscribe x");
+            let response = Response::ok(parent_id, payload("fine"));
+            say(&mut world, "z", Body::Response(response));
         }
         world.run();
         if second == 149 {

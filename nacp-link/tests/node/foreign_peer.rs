@@ -294,6 +294,11 @@ fn a_link_kept_as_foreign_is_kept_when_its_app_returns_as_native() {
     native.ack_all(&mut world, true);
     native.register(&mut world);
     world.run();
-    assert_eq!(world.outcome(0, token), "delivered", "{:?}", native.registered(&world));
+    assert_eq!(
+        world.outcome(0, token),
+        "delivered",
+        "{:?}",
+        native.registered(&world)
+    );
     assert!(world.sites[0].node.link(&app("a")).unwrap().is_native);
 }

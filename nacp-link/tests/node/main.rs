@@ -21,6 +21,7 @@ mod exposure;
 mod foreign_peer;
 mod gateway;
 mod heartbeat;
+mod large;
 mod malformed;
 mod online_offline;
 mod options;

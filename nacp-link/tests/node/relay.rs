@@ -3,7 +3,7 @@
 use nacp_link::{Config, Event, LinkState, MessageReport};
 use nacp_proto::{AppId, Body, Instance, Message, Payload, Response, Signal};
 
-use crate::support::{ACCEPTOR, Hand, World, app, id, ms, payload, quiet, secs};
+use crate::support::{ACCEPTOR, Hand, Mode, World, app, id, ms, payload, quiet, secs};
 
 /// A leaf with a gateway `g` under control of the test.
 fn with_gateway(config: Config) -> (World, Hand) {
@@ -532,4 +532,52 @@ fn streams_behind_a_gateway_end_when_its_link_does() {
             .any(|(_, event)| matches!(event, Event::StreamEnded { .. }))
     );
     assert_eq!(world.node(0).snapshot().streams, 0);
+}
+
+#[test]
+fn t30_a_gateway_that_restarts_loses_nothing_that_waited_for_apps_behind_it() {
+    let gateway = || quiet("g").is_gateway(true);
+    let mut world = World::with([quiet("a"), gateway(), quiet("b")]);
+    world.link(0, 1);
+    let behind = world.link(2, 1);
+    world.hold(behind, ACCEPTOR);
+    let mut tokens = world.signals(0, "b", 1..=3);
+    let own = world.signal(0, "g", "own");
+    world.run();
+    assert_eq!(world.outcome(0, own), "delivered");
+    world.set_mode(behind, ACCEPTOR, Mode::Deliver);
+    world.restart(1, gateway(), [9; 32]);
+    world.run();
+    tokens.extend(world.signals(0, "b", 4..=5));
+    world.advance_to(secs(2));
+    world.link(2, 1);
+    world.link(0, 1);
+    world.advance_to(secs(60));
+    assert_eq!(world.outcomes(0, &tokens), ["delivered"; 5]);
+    assert_eq!(world.handled(2), ["m1", "m2", "m3", "m4", "m5"]);
+    world.assert_at_rest(0);
+}
+
+#[test]
+fn t30_what_a_full_gateway_dropped_is_told_to_its_sender() {
+    let gateway = quiet("g").is_gateway(true).queue_max_count(4);
+    let mut world = World::with([quiet("a"), gateway, quiet("b"), quiet("c"), quiet("d")]);
+    for site in [0, 2, 3, 4] {
+        let wire = world.link(site, 1);
+        if site == 2 {
+            world.cut(wire);
+        }
+    }
+    world.run();
+    let tokens = world.signals(0, "b", 1..=100);
+    let healthy = world.request(3, "d", "r1");
+    world.run();
+    world.answer(4, "r1");
+    world.run();
+    assert_eq!(world.outcome(3, healthy), "ok r1");
+    assert!(world.node(1).snapshot().backlog.count <= 4);
+    world.advance_to(secs(31));
+    assert_eq!(world.outcomes(0, &tokens), vec!["unroutable-relay"; 100]);
+    assert_eq!(world.changes(0, "g"), [(0, "online")]);
+    world.assert_at_rest(0);
 }

@@ -505,3 +505,44 @@ fn ask(world: &mut World, hand: &Hand, label: &str) {
         },
     );
 }
+
+#[test]
+fn t27_a_written_subscribe_whose_answer_was_cut_off_leaves_no_entry_after_its_timeout() {
+    let mut world = World::with([quiet("a"), quiet("b")]);
+    let wire = world.link(0, 1);
+    world.hold(wire, ACCEPTOR);
+    let (token, _) = world.subscribe(0, "b", "x:*");
+    world.run();
+    assert_eq!(world.node(1).snapshot().subscriptions, 1);
+    world.advance_to(secs(1));
+    world.cut(wire);
+    world.advance_to(secs(12));
+    assert_eq!(world.outcome(0, token), "timeout");
+    assert_eq!(world.node(0).snapshot().backlog.count, 0);
+    world.advance_to(secs(30));
+    world.link(0, 1);
+    assert_eq!(world.node(1).snapshot().subscriptions, 0);
+    assert_eq!(world.node(0).snapshot().streams, 0);
+    world.emit(1, "x:1", "n1");
+    world.run();
+    assert_eq!(world.sites[0].hits, []);
+}
+
+#[test]
+fn t27_an_unsubscribe_that_timed_out_offline_leaves_no_entry() {
+    let mut world = World::with([quiet("a"), quiet("b")]);
+    let wire = world.link(0, 1);
+    let (_, stream) = world.subscribe(0, "b", "x");
+    world.run();
+    world.cut(wire);
+    world.advance_to(secs(1));
+    let token = world.unsubscribe(0, stream.unwrap());
+    world.advance_to(secs(12));
+    assert_eq!(world.outcome(0, token), "timeout");
+    world.advance_to(secs(30));
+    world.link(0, 1);
+    world.emit(1, "x", "n1");
+    world.advance(secs(1));
+    assert_eq!(world.sites[0].hits, []);
+    assert_eq!(world.node(1).snapshot().subscriptions, 0);
+}

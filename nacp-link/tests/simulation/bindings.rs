@@ -46,11 +46,9 @@ impl World {
         self.check(self.lives[other].app == app, || {
             format!("life {life} binds app {app} to a peer of life {other}")
         });
-        let has_just_ended = self.lives[life]
-            .batch
-            .ended
-            .values()
-            .any(|at| *at == (conn, end));
+        let batch = &self.lives[life].batch;
+        let has_just_ended = batch.closed.contains(&(conn, end))
+            || batch.ended.values().any(|at| *at == (conn, end));
         let is_up = self.conns[conn].ends[end].is_up || has_just_ended;
         self.check(is_up, || {
             format!("life {life} binds app {app} to a peer that has ended")

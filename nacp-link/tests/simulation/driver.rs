@@ -146,6 +146,7 @@ impl World {
             .log(self.now, || format!("life {life} closes {at:?}: {how:?}"));
         self.lose_reports(at);
         let keeps = self.random.percent(50);
+        self.lives[life].batch.closed.insert(at);
         let end = self.end(at);
         end.is_up = false;
         if let Some(peer) = end.peer {

@@ -26,8 +26,8 @@ impl World {
         } else if !last_chance {
             // Nothing is there yet that could break.
             self.after(RETRY, Happening::Fault(at));
-        } else if self.late_timers(&mut random) {
-            *self.stats.faults.entry(Fault::LateTimers).or_default() += 1;
+        } else if self.partition(&mut random) {
+            *self.stats.faults.entry(Fault::Partition).or_default() += 1;
         }
     }
 

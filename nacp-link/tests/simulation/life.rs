@@ -34,8 +34,6 @@ pub(crate) struct Life {
     /// Of them, those with a response waiter, and attempts to connect.
     pub(crate) calls: usize,
     pub(crate) waiting_dials: usize,
-    /// Subscribes that ended without an answer: one that comes late is answered by an unsubscribe.
-    pub(crate) half_subscribed: usize,
     pub(crate) running: BTreeMap<RunningId, Run>,
     pub(crate) subscriptions: BTreeMap<SubscriptionId, Subscription>,
     pub(crate) streams: BTreeMap<StreamId, Stream>,
@@ -112,7 +110,9 @@ pub(crate) struct Batch {
     pub(crate) excuses: Vec<(u64, Undelivered)>,
     pub(crate) dropped: BTreeSet<usize>,
     pub(crate) lost: BTreeSet<usize>,
+    /// Peers that the node was told to have ended, and connections that it closed.
     pub(crate) ended: BTreeMap<PeerId, (usize, usize)>,
+    pub(crate) closed: BTreeSet<(usize, usize)>,
     /// `nacp:internal:napp:success`, until its change of a link is told.
     pub(crate) reports: VecDeque<(usize, Reason)>,
 }
@@ -136,7 +136,6 @@ impl Life {
             waiting: BTreeSet::new(),
             calls: 0,
             waiting_dials: 0,
-            half_subscribed: 0,
             running: BTreeMap::new(),
             subscriptions: BTreeMap::new(),
             streams: BTreeMap::new(),

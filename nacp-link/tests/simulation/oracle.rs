@@ -163,7 +163,6 @@ impl World {
                 {
                     self.sent[index(request)].is_orphaned = true;
                 }
-                self.lives[life].half_subscribed += usize::from(kind == Kind::Subscribe);
                 self.lives[life].batch.excuses.push((uid, reason));
             }
             (_, other) => self.fail(|| format!("#{uid} {kind:?} settles {other:?}")),

@@ -297,7 +297,7 @@ fn knobs(random: &mut Random, wide_dedup: bool) -> Knobs {
     let dedup_window = if wide_dedup || waits {
         Some(8192)
     } else {
-        random.pick(&[None, Some(queue_count + 8)])
+        random.pick(&[None, Some(queue_count)])
     };
     Knobs {
         ack_timeout: random.pick(&[Duration::from_secs(10), Duration::from_secs(3)]),
@@ -313,7 +313,7 @@ fn knobs(random: &mut Random, wide_dedup: bool) -> Knobs {
         } else {
             4 << 30
         },
-        link_count: if is_tight && !waits && random.percent(30) {
+        link_count: if is_tight && random.percent(30) {
             queue_count / 2
         } else {
             usize::MAX

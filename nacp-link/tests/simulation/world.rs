@@ -348,12 +348,28 @@ impl World {
                 break;
             }
         }
+        self.check_rest(life);
         self.judge_excuses(life);
         self.check_books(life);
         for (conn, end) in touched {
             self.write(conn, end);
         }
         self.arm(life);
+    }
+
+    /// A node that was drained has nothing left to do: looking at the clock once more changes
+    /// nothing, unless a deadline is due.
+    fn check_rest(&mut self, life: usize) {
+        let instant = self.instant();
+        let node = &mut self.lives[life].node;
+        if node.poll_timeout().is_some_and(|next| next <= instant) {
+            return;
+        }
+        node.handle_timeout(instant);
+        let (transmit, event) = (node.poll_transmit(), node.poll_event());
+        self.check(transmit.is_none() && event.is_none(), || {
+            format!("life {life} had something left to do: {transmit:?} {event:?}")
+        });
     }
 
     fn arm(&mut self, life: usize) {
