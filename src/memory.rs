@@ -1,13 +1,15 @@
+mod line;
+
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use async_trait::async_trait;
 use nacp_link::Trust;
 use nacp_transport_tcp::Options;
-use tokio::io::{DuplexStream, duplex};
 use tokio::sync::mpsc;
 
+use self::line::{Line, LineEnd, line};
 use crate::{Channel, Listener, Transport, TransportError};
 
 /// Connections inside one process, for tests: no sockets, so the clock of the runtime can be paused.
@@ -37,9 +39,15 @@ use crate::{Channel, Listener, Transport, TransportError};
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct MemoryTransport {
-    listeners: Arc<Mutex<HashMap<String, mpsc::Sender<DuplexStream>>>>,
+    network: Arc<Mutex<Network>>,
     options: Options,
     capacity: Option<usize>,
+}
+
+#[derive(Debug, Default)]
+struct Network {
+    listeners: HashMap<String, mpsc::Sender<LineEnd>>,
+    lines: Vec<Weak<Line>>,
 }
 
 /// Bytes in flight in each direction, about what a socket's buffers hold.
@@ -68,13 +76,21 @@ impl MemoryTransport {
         self
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, mpsc::Sender<DuplexStream>>> {
-        self.listeners
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    /// Breaks every connection there is, as a cut cable does that both ends notice. Bytes on their
+    /// way are lost. Connections made later work.
+    pub fn cut(&self) {
+        let lines = std::mem::take(&mut self.lock().lines);
+        lines
+            .iter()
+            .filter_map(Weak::upgrade)
+            .for_each(|line| line.cut());
     }
 
-    fn channel(&self, stream: DuplexStream) -> Channel {
+    fn lock(&self) -> MutexGuard<'_, Network> {
+        self.network.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn channel(&self, stream: LineEnd) -> Channel {
         Channel::from_io(stream, &self.options)
             .trust(Trust::Proven)
             .remote("memory")
@@ -84,17 +100,23 @@ impl MemoryTransport {
 #[async_trait]
 impl Transport for MemoryTransport {
     async fn dial(&self, address: &str) -> Result<Channel, TransportError> {
-        let listener = self.lock().get(address).cloned();
+        let listener = self.lock().listeners.get(address).cloned();
         let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
         let listener = listener.ok_or_else(refused)?;
-        let (ours, theirs) = duplex(self.capacity.unwrap_or(CAPACITY));
+        let (ours, theirs, line) = line(self.capacity.unwrap_or(CAPACITY));
+        {
+            let mut network = self.lock();
+            network.lines.retain(|line| line.strong_count() > 0);
+            network.lines.push(line);
+        }
         listener.send(theirs).await.map_err(|_| refused())?;
         Ok(self.channel(ours))
     }
 
     async fn listen(&self, address: &str) -> Result<Box<dyn Listener>, TransportError> {
         let (sender, accepted) = mpsc::channel(BACKLOG);
-        let mut listeners = self.lock();
+        let mut network = self.lock();
+        let listeners = &mut network.listeners;
         if listeners
             .get(address)
             .is_some_and(|known| !known.is_closed())
@@ -102,7 +124,7 @@ impl Transport for MemoryTransport {
             return Err(io::Error::from(io::ErrorKind::AddrInUse).into());
         }
         listeners.insert(address.to_owned(), sender);
-        drop(listeners);
+        drop(network);
         Ok(Box::new(MemoryListener {
             transport: self.clone(),
             address: address.to_owned(),
@@ -115,7 +137,7 @@ impl Transport for MemoryTransport {
 struct MemoryListener {
     transport: MemoryTransport,
     address: String,
-    accepted: mpsc::Receiver<DuplexStream>,
+    accepted: mpsc::Receiver<LineEnd>,
 }
 
 #[async_trait]
@@ -133,7 +155,7 @@ impl Listener for MemoryListener {
 impl Drop for MemoryListener {
     fn drop(&mut self) {
         self.accepted.close();
-        let mut listeners = self.transport.lock();
+        let listeners = &mut self.transport.lock().listeners;
         if listeners
             .get(&self.address)
             .is_some_and(mpsc::Sender::is_closed)

@@ -1,7 +1,9 @@
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
+
+use tokio::task::coop::poll_proceed;
 
 /// What can say how many of its kind before it were lost.
 pub(crate) trait CountsMissed {
@@ -95,8 +97,10 @@ impl<T: CountsMissed, E> ItemQueue<T, E> {
     }
 
     pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        let budget = ready!(poll_proceed(cx));
         let mut state = self.lock();
         if let Some(item) = state.items.pop_front() {
+            budget.made_progress();
             return Poll::Ready(Some(item));
         }
         if state.end.is_some() {

@@ -1,5 +1,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
+
+use tokio::task::coop::poll_proceed;
 
 /// Where one result is left for one waiting future.
 #[derive(Debug)]
@@ -38,10 +40,17 @@ impl<T> Slot<T> {
     }
 
     /// Takes the result. Pending for ever once it is taken.
+    ///
+    /// It costs a part of the task's budget, so that a loop of sends that complete at once gives way
+    /// to others now and then.
     pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<T> {
+        let budget = ready!(poll_proceed(cx));
         let mut state = self.lock();
         match std::mem::replace(&mut *state, State::Taken) {
-            State::Settled(result) => Poll::Ready(result),
+            State::Settled(result) => {
+                budget.made_progress();
+                Poll::Ready(result)
+            }
             State::Taken => Poll::Pending,
             State::Awaited(waker) if waker.will_wake(cx.waker()) => {
                 *state = State::Awaited(waker);

@@ -8,7 +8,7 @@ use nacp::{
 };
 
 use crate::proxy::{Flow, Proxy};
-use crate::support::{Net, Outcome, app, reported, sees, target, within};
+use crate::support::{Net, Outcome, app, reported, sees, target, until, within};
 
 /// Dials again so fast that a test need not wait.
 fn quick() -> Reconnect {
@@ -254,12 +254,7 @@ async fn a_new_instance_of_the_server_gets_every_subscription_again() -> Outcome
     })
     .await;
     sees(&client, "server", LinkState::Online).await;
-    within("the subscriptions", async {
-        while server.snapshot().subscriptions < 3 {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    until("the subscriptions", || server.snapshot().subscriptions == 3).await;
     assert_eq!(server.emit("e:3", &3)?, 3);
     for stream in &mut streams {
         assert_eq!(

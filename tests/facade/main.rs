@@ -4,7 +4,11 @@
 mod support;
 
 mod calls;
+mod ending;
+mod gateways;
+mod handlers;
 mod jobs;
 mod links;
 mod proxy;
 mod subscriptions;
+mod timed;

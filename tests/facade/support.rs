@@ -18,11 +18,11 @@ pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T 
     }
 }
 
-/// Polls until something is so, for what has no event of its own. Gives the others a turn each time.
+/// Waits until something is so that no event tells of.
 pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     within(what, async {
         while !is_so() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
+            tokio::task::yield_now().await;
         }
     })
     .await;
