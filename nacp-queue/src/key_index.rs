@@ -5,7 +5,7 @@ use hashbrown::DefaultHashBuilder;
 use crate::hash_index::HashIndex;
 use crate::list::NONE;
 use crate::record::Record;
-use crate::slot::Slot;
+use crate::slot::{IN_RING, Slot};
 
 /// Finds records by key: in a ring addressed by the key's sequence number, else by hash.
 ///
@@ -60,7 +60,7 @@ impl KeyIndex {
         }
         self.ring[place] = at;
         self.in_ring += 1;
-        Some(0)
+        Some(IN_RING)
     }
 
     /// Removes `key`. Returns where its record lies.
@@ -136,9 +136,7 @@ impl KeyIndex {
     ) -> Option<u32> {
         let hash = self.hash(key);
         let is_it = |there: u32| slots[there as usize].has_key(key);
-        self.hashed
-            .insert(hash, at, is_it, |there| slots[there as usize].hash)
-            .then_some(hash)
+        self.hashed.insert(hash, at, slots, is_it).then_some(hash)
     }
 
     /// Keeps at least half of the ring free.
@@ -168,7 +166,7 @@ impl KeyIndex {
 
     #[inline]
     fn hash<K: Hash>(&self, key: &K) -> u32 {
-        self.hasher.hash_one(key) as u32
+        (self.hasher.hash_one(key) as u32).max(IN_RING + 1)
     }
 }
 

@@ -3,7 +3,7 @@ use std::ops::{Index, IndexMut};
 
 use hashbrown::DefaultHashBuilder;
 
-use crate::hash_index::HashIndex;
+use crate::hash_index::{HashIndex, Hashed};
 use crate::list::{Link, Linked, List, NONE};
 
 /// Values found by key or by place, of which some are on one list.
@@ -31,6 +31,19 @@ impl<K, V> Linked for Entry<K, V> {
     #[inline]
     fn link(&mut self, _: usize) -> &mut Link {
         &mut self.link
+    }
+}
+
+impl<K, V> Hashed for [Entry<K, V>] {
+    fn hash_at(&self, at: u32) -> u32 {
+        self[at as usize].hash
+    }
+
+    fn places(&self) -> impl Iterator<Item = u32> {
+        (0..)
+            .zip(self)
+            .filter(|(_, entry)| entry.key.is_some())
+            .map(|(at, _)| at)
     }
 }
 
@@ -136,9 +149,9 @@ impl<K: Hash + Eq + Clone, V: Default> Registry<K, V> {
         {
             let to = self.entries.len() as u32;
             moved[from] = to;
-            let hash = entry.hash;
+            self.index
+                .insert(entry.hash, to, &self.entries[..], |_| false);
             self.entries.push(entry);
-            self.index_new(hash, to);
         }
         *list = List::EMPTY;
         for at in order {
@@ -165,35 +178,26 @@ impl<K: Hash + Eq + Clone, V: Default> Registry<K, V> {
     }
 
     fn insert(&mut self, key: K, hash: u32) -> u32 {
+        let at = match self.free {
+            NONE => self.entries.len() as u32,
+            at => at,
+        };
+        self.index.insert(hash, at, &self.entries[..], |_| false);
         let entry = Entry {
             key: Some(key),
             hash,
             link: Link::ALONE,
             value: V::default(),
         };
-        let at = match self.free {
-            NONE => {
-                self.entries.push(entry);
-                self.entries.len() as u32 - 1
+        match self.entries.get_mut(at as usize) {
+            Some(free) => {
+                self.free = free.link.next;
+                *free = entry;
             }
-            at => {
-                self.free = self.entries[at as usize].link.next;
-                self.entries[at as usize] = entry;
-                at
-            }
-        };
-        self.index_new(hash, at);
+            None => self.entries.push(entry),
+        }
         self.len += 1;
         at
-    }
-
-    fn index_new(&mut self, hash: u32, at: u32) {
-        self.index.insert(
-            hash,
-            at,
-            |_| false,
-            |there| self.entries[there as usize].hash,
-        );
     }
 
     #[inline]

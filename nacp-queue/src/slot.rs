@@ -1,9 +1,13 @@
+use crate::hash_index::Hashed;
 use crate::list::{Link, Linked, List, NONE};
 use crate::record::Record;
 
 /// Which list a link belongs to: that of the whole table, or that of the record's destination.
 pub(crate) const WHOLE: usize = 0;
 pub(crate) const OWN: usize = 1;
+
+/// The hash of a key that is found by its sequence number.
+pub(crate) const IN_RING: u32 = 0;
 
 /// The records that are not droppable in order, and those that are.
 ///
@@ -18,6 +22,7 @@ pub(crate) type Classes = [List; 2];
 pub(crate) struct Slot<R, N> {
     pub(crate) links: [Link; 2],
     pub(crate) destination: u32,
+    /// The hash of the key, or [`IN_RING`].
     pub(crate) hash: u32,
     pub(crate) rank: Rank,
     pub(crate) bytes: u64,
@@ -49,12 +54,27 @@ impl<R, N> Linked for Slot<R, N> {
     }
 }
 
+impl<R, N> Hashed for [Slot<R, N>] {
+    #[inline]
+    fn hash_at(&self, at: u32) -> u32 {
+        self[at as usize].hash
+    }
+
+    fn places(&self) -> impl Iterator<Item = u32> {
+        let is_hashed = |slot: &Slot<R, N>| slot.record.is_some() && slot.hash != IN_RING;
+        (0..)
+            .zip(self)
+            .filter(move |(_, slot)| is_hashed(slot))
+            .map(|(at, _)| at)
+    }
+}
+
 impl<R, N: Default> Slot<R, N> {
     pub(crate) fn vacant() -> Self {
         Self {
             links: [Link::ALONE; 2],
             destination: NONE,
-            hash: 0,
+            hash: IN_RING,
             rank: Rank(0),
             bytes: 0,
             note: N::default(),

@@ -1,4 +1,4 @@
-use crate::hash_index::HashIndex;
+use crate::hash_index::{HashIndex, Hashed};
 
 /// The last keys of one source.
 ///
@@ -50,12 +50,8 @@ impl<K: Eq> Window<K> {
             self.grow(most);
         }
         let at = self.next as u32;
-        let ring = &self.ring;
-        let is_it = |there| is_at(ring, there, &key);
-        if !self
-            .index
-            .insert(hash, at, is_it, |there| hash_at(ring, there))
-        {
+        let is_it = |there| is_at(&self.ring, there, &key);
+        if !self.index.insert(hash, at, &self.ring[..], is_it) {
             return Err(key);
         }
         self.ring[self.next] = Some((hash, key));
@@ -91,6 +87,15 @@ fn is_at<K: Eq>(ring: &[Option<(u32, K)>], at: u32, key: &K) -> bool {
         .is_some_and(|(_, there)| there == key)
 }
 
-fn hash_at<K>(ring: &[Option<(u32, K)>], at: u32) -> u32 {
-    ring[at as usize].as_ref().map_or(0, |&(hash, _)| hash)
+impl<K> Hashed for [Option<(u32, K)>] {
+    fn hash_at(&self, at: u32) -> u32 {
+        self[at as usize].as_ref().map_or(0, |&(hash, _)| hash)
+    }
+
+    fn places(&self) -> impl Iterator<Item = u32> {
+        (0..)
+            .zip(self)
+            .filter(|(_, key)| key.is_some())
+            .map(|(at, _)| at)
+    }
 }
