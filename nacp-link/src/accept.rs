@@ -83,9 +83,6 @@ impl Node {
         }
         match self.config.admittance {
             Admittance::All => self.decide(now, peer, applicant),
-            Admittance::Ask if self.deciding.contains_key(&applicant.app) => {
-                self.refuse_applicant(now, peer, &applicant, APP_ID_IN_USE, Payload::empty());
-            }
             Admittance::Ask => self.ask_policy(now, peer, applicant),
         }
     }
@@ -121,7 +118,7 @@ impl Node {
             auth: applicant.register.auth.take(),
             trust: known.trust,
         };
-        self.deciding.insert(applicant.app.clone(), peer);
+        self.deciding.entry(applicant.app.clone()).or_insert(peer);
         known.stage = Stage::Deciding(Box::new(applicant));
         self.tell(Event::Authorize(Box::new(event)));
     }
@@ -136,7 +133,7 @@ impl Node {
             known.stage = stage;
             return;
         };
-        self.deciding.remove(&applicant.app);
+        self.forget_deciding(&applicant.app, peer);
         match verdict {
             Verdict::Refuse => {
                 self.refuse_applicant(now, peer, &applicant, "unauthorized", Payload::empty());
@@ -156,7 +153,11 @@ impl Node {
             let why = Reason::LimitReached.as_str();
             return self.refuse_applicant(now, peer, &applicant, why, Payload::empty());
         }
-        if applicant.app == self.config.app_id {
+        let waits_elsewhere = self
+            .deciding
+            .get(&applicant.app)
+            .is_some_and(|first| *first != peer);
+        if applicant.app == self.config.app_id || waits_elsewhere {
             return self.refuse_applicant(now, peer, &applicant, APP_ID_IN_USE, Payload::empty());
         }
         let link = self.by_app.get(&applicant.app).copied();
@@ -165,6 +166,9 @@ impl Node {
             .and_then(|link| link.peer());
         if let (Some(link), Some(bound)) = (link, bound) {
             return self.contend(now, peer, applicant, (link, bound));
+        }
+        if self.is_stale(&applicant) {
+            return self.refuse_applicant(now, peer, &applicant, APP_ID_IN_USE, Payload::empty());
         }
         if self.has_crossed(&applicant) {
             self.report_register_warning(&applicant.app, Reason::Crossed);
@@ -184,6 +188,13 @@ impl Node {
             return self.refuse_applicant(now, peer, &applicant, MULTI_GATEWAY, Payload::empty());
         }
         self.accept(now, peer, applicant);
+    }
+
+    /// A register no longer waits for the policy.
+    pub(crate) fn forget_deciding(&mut self, app: &AppId, peer: PeerId) {
+        if self.deciding.get(app) == Some(&peer) {
+            self.deciding.remove(app);
+        }
     }
 
     /// Whether our own register to this app is on its way.
@@ -338,11 +349,10 @@ impl Node {
         if self.config.letter.resume_any_instance {
             return true;
         }
-        let info = &applicant.register.info;
-        match (link.is_native(), info.instance.is_some()) {
-            (true, true) => self.session_held(applicant).is_some(),
-            (false, false) => !applicant.anew,
-            (true, false) | (false, true) => false,
+        if link.is_native() {
+            self.session_held(applicant).is_some()
+        } else {
+            !applicant.anew
         }
     }
 
@@ -357,6 +367,25 @@ impl Node {
             .list()
             .into_iter()
             .find(|session| held.contains(session))
+    }
+
+    /// Whether a register was sent before its app made the session that the link has now.
+    fn is_stale(&self, applicant: &Applicant) -> bool {
+        let link = self
+            .by_app
+            .get(&applicant.app)
+            .and_then(|id| self.links.get(*id));
+        let Register { info, holds, .. } = &applicant.register;
+        link.is_some_and(|link| {
+            info.instance.is_some()
+                && info.instance == link.info.instance
+                && self.session_held(applicant).is_none()
+                && link
+                    .session
+                    .superseded
+                    .iter()
+                    .any(|session| holds.contains(session))
+        })
     }
 
     /// A register on a peer that is bound to its app already: only the declarations change.

@@ -392,7 +392,6 @@ impl Node {
                 break;
             };
             let is_admitted = self.unblock_one(id);
-            in_vain = if is_admitted { 0 } else { in_vain + 1 };
             if self
                 .links
                 .get(id)
@@ -404,6 +403,7 @@ impl Node {
                 self.blocked.push_front(id);
                 break;
             }
+            in_vain = if is_admitted { 0 } else { in_vain + 1 };
             self.blocked.push_back(id);
         }
     }

@@ -61,15 +61,16 @@ impl Node {
         id
     }
 
-    /// A connection has ended, by either side; `fault` is the transport's reason if it closed it for one.
+    /// A connection has ended, by either side; one that the node has closed itself is known to have.
+    /// `fault` is the transport's reason if it closed it for one.
     pub fn handle_disconnected(&mut self, now: Instant, peer: PeerId, fault: Option<&'static str>) {
+        if !self.peers.contains_key(peer) {
+            return;
+        }
         if let Some(reason) = fault {
             self.report_peer_error(peer, reason);
         }
-        self.report_peer(|| Report::PeerDisconnect { peer });
-        if self.peers.contains_key(peer) {
-            self.peer_ended(now, peer, Cause::Disconnected);
-        }
+        self.peer_ended(now, peer, Cause::Disconnected);
         self.settle_room();
     }
 
@@ -107,9 +108,10 @@ impl Node {
     pub(crate) fn forget_peer(&mut self, id: PeerId) -> Option<Peer> {
         let mut peer = *self.peers.remove(id)?;
         self.timers.disarm(&mut peer.timer);
+        self.report_peer(|| Report::PeerDisconnect { peer: id });
         match &peer.stage {
             Stage::Bound(_) | Stage::Leaving { .. } => return Some(peer),
-            Stage::Deciding(applicant) => drop(self.deciding.remove(&applicant.app)),
+            Stage::Deciding(applicant) => self.forget_deciding(&applicant.app, id),
             Stage::Fresh | Stage::Registering { .. } | Stage::Held(_) => {}
         }
         self.strangers -= 1;

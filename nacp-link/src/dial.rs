@@ -155,7 +155,10 @@ impl Node {
         let register = Register {
             version: Version::CURRENT,
             info: self.own_info(),
-            holds: kept.map(|link| link.session.list()).unwrap_or_default(),
+            holds: kept
+                .filter(|link| link.leaving.is_none())
+                .map(|link| link.session.list())
+                .unwrap_or_default(),
             auth: auth.filter(|_| target.is_some()),
         };
         let to = target.unwrap_or_else(AppId::any);
@@ -247,17 +250,17 @@ impl Node {
                 },
             );
         }
-        let kept = self.by_app.get(&app).and_then(|id| self.links.get(*id));
-        let old = kept.and_then(|link| link.peer());
-        let resumed = kept.is_some_and(|link| match (link.info.instance, info.instance) {
-            _ if self.config.letter.resume_any_instance => true,
-            (Some(before), Some(after)) => before == after && resumed == Some(true),
-            (None, None) => true,
-            (Some(_), None) | (None, Some(_)) => false,
-        });
+        let old = self.by_app.get(&app).and_then(|id| self.peer_of(*id));
         if let Some(old) = old {
             self.lose_peer(now, old, Cause::TakenOver, Close::Abort);
         }
+        let kept = self.by_app.get(&app).and_then(|id| self.links.get(*id));
+        let resumed = kept.is_some_and(|link| match (link.info.instance, info.instance) {
+            _ if self.config.letter.resume_any_instance => true,
+            (Some(before), Some(after)) => before == after && resumed == Some(true),
+            (None, _) => true,
+            (Some(_), None) => false,
+        });
         let proven = self
             .peers
             .get(peer)

@@ -91,6 +91,8 @@ pub(crate) struct Sessions {
     pub(crate) current: Option<Session>,
     /// The session that this bind resumed, until our answer to the register is ACKed.
     pub(crate) resumed: Option<Session>,
+    /// The sessions that our own register named when the present one was made.
+    pub(crate) superseded: Vec<Session>,
     /// Our answer to the register, until it is ACKed.
     pub(crate) answer: Option<MessageId>,
 }

@@ -53,7 +53,7 @@ pub struct Node {
     pub(crate) gateways: Vec<LinkId>,
     pub(crate) dials: SlotMap<DialId, Dial>,
     pub(crate) dial_of: HashMap<AppId, DialId>,
-    /// Apps whose register waits for the policy, with its peer.
+    /// Apps whose register waits for the policy, with the peer that asked first.
     pub(crate) deciding: HashMap<AppId, PeerId>,
     pub(crate) running: SlotMap<RunningId, Running>,
     pub(crate) subscriptions: SlotMap<SubscriptionId, Subscription>,

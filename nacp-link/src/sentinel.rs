@@ -12,24 +12,28 @@ use crate::record::{Call, Class, Sentinel, Waiter};
 use crate::report::Reason;
 
 impl Node {
-    /// Asks a foreign peer for the subscription that it still knows unless it has restarted.
-    pub(crate) fn check_sentinel(&mut self, now: Instant, link: LinkId, is_first: bool) {
+    /// Asks a peer that was foreign for the subscription that it still knows unless it has
+    /// restarted, and sets another.
+    pub(crate) fn check_sentinel(&mut self, now: Instant, link: LinkId) {
         let suspects = self.acked_requests(link);
         let Some(known) = self.links.get_mut(link) else {
             return;
         };
-        let sentinel = known.foreign.sentinel.take();
         known.foreign.suspects = suspects;
-        match sentinel {
-            Some(id) if !is_first => {
+        match known.foreign.sentinel.take() {
+            Some(id) => {
                 let body = Body::Unsubscribe { target_sub_id: id };
                 self.send_sentinel(now, link, Sentinel::Check, body);
             }
-            Some(_) | None => self.set_sentinel(now, link),
+            None => self.set_sentinel(now, link),
         }
     }
 
-    fn set_sentinel(&mut self, now: Instant, link: LinkId) {
+    /// Subscribes at a foreign peer to a name that nobody emits.
+    pub(crate) fn set_sentinel(&mut self, now: Instant, link: LinkId) {
+        if self.links.get(link).is_none_or(|link| link.is_native()) {
+            return;
+        }
         let name = SmolStr::from(format!("nacp:sentinel:{}", self.fresh_id()));
         let body = Body::Subscribe {
             target_sub_name: name,

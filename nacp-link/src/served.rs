@@ -85,7 +85,8 @@ impl Node {
         let Some(link) = self.links.get_mut(source.link) else {
             return;
         };
-        if link.running.len() >= self.config.max_running {
+        // Answers that wait for room count, so that asking without reading stays bounded.
+        if link.running.len() + link.blocked.len() >= self.config.max_running {
             return self.answer_not_ok(
                 now,
                 source.link,
@@ -142,11 +143,12 @@ impl Node {
         {
             self.report_request(&run, Reason::NoProcessor);
         }
-        let is_too_large = self.send_answer(now, &run, answer, token) == Err(Undelivered::TooLarge);
+        let sent = self.send_answer(now, &run, answer, token, Urgency::Waits);
+        let is_too_large = sent == Err(Undelivered::TooLarge);
         if is_too_large {
             let rejection = Answer::rejected("the answer is larger than the asking side takes");
             // Small enough for anyone; without a token nobody waits for it.
-            let _ = self.send_answer(now, &run, rejection, None);
+            let _ = self.send_answer(now, &run, rejection, None, Urgency::Forced);
         }
         self.settle_room();
     }
@@ -157,6 +159,7 @@ impl Node {
         run: &Running,
         answer: Answer,
         token: Option<Token>,
+        urgency: Urgency,
     ) -> Result<(), Undelivered> {
         let seq = (run.kind == RequestKind::Event).then_some(run.items);
         let response = Response {
@@ -171,14 +174,7 @@ impl Node {
             let id = self.fresh_id();
             self.message(now, id, run.app.clone(), Body::Response(response))
         };
-        self.send_via(
-            now,
-            run.link,
-            &message,
-            Class::Response,
-            token,
-            Urgency::Forced,
-        )
+        self.send_via(now, run.link, &message, Class::Response, token, urgency)
     }
 
     pub(crate) fn send_via(

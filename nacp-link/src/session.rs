@@ -14,8 +14,8 @@ use crate::peer::Stage;
 use crate::record::{Call, Class, Record, Waiter};
 use crate::report::{MessageReport, Reason};
 use crate::{
-    Cause, DialId, Event, LinkChange, LinkState, OverflowPolicy, PeerId, StreamId, Transmit,
-    Undelivered,
+    Cause, DialId, Event, LinkChange, LinkState, OverflowPolicy, PeerId, StreamEnd, StreamId,
+    Transmit, Undelivered,
 };
 
 /// Disconnects in a row without an ACK after which a replay goes one record at a time.
@@ -43,7 +43,7 @@ pub(crate) struct Bound {
     peer: PeerId,
     dial: Option<DialId>,
     app: AppId,
-    is_first: bool,
+    was_foreign: bool,
     streams: Vec<StreamId>,
 }
 
@@ -61,6 +61,9 @@ impl Node {
             dialled,
         } = binding;
         let known = self.by_app.get(&app).copied();
+        let was_foreign = known
+            .and_then(|id| self.links.get(id))
+            .is_some_and(|link| !link.is_native());
         let mut streams = Vec::new();
         if let (Some(link), false) = (known, resumed) {
             let is_same = self
@@ -86,9 +89,15 @@ impl Node {
             bound.grace_over = false;
             bound.place = Place::Online(peer);
             bound.dialled = dialled;
+            let superseded = if dialled {
+                bound.session.list()
+            } else {
+                Vec::new()
+            };
             bound.session = Sessions {
                 current: session,
                 resumed: before,
+                superseded,
                 answer: None,
             };
             bound.replay.until = replay_until;
@@ -108,7 +117,7 @@ impl Node {
             peer,
             dial,
             app,
-            is_first: known.is_none(),
+            was_foreign,
             streams,
         }
     }
@@ -202,15 +211,17 @@ impl Node {
             peer,
             dial,
             app,
-            is_first,
+            was_foreign,
             streams,
         } = bound;
         self.finish_dials(&app, Some(peer), dial);
         for stream in streams {
             self.subscribe_again(now, stream);
         }
-        if self.links.get(link).is_some_and(|link| !link.is_native()) {
-            self.check_sentinel(now, link, is_first);
+        if was_foreign {
+            self.check_sentinel(now, link);
+        } else {
+            self.set_sentinel(now, link);
         }
         self.start_beat(now, link);
         self.resume_remote_beats(now, link);
@@ -250,6 +261,12 @@ impl Node {
         let only = is_gateway.then_some(&app);
         self.end_served(id, only, Undelivered::SessionLost);
         self.received.forget_source(&app);
+        let streams = self.live_streams(id, only);
+        for stream in &streams {
+            if let Some(again) = self.streams.get(*stream).map(|stream| stream.id.clone()) {
+                self.forget_subscribe(id, &again);
+            }
+        }
         let keeps = |record: &Record| may_go_to_another(record, is_same, proven);
         self.sift_backlog(id, only, keeps);
         self.reject_lost_calls(id, only);
@@ -259,7 +276,7 @@ impl Node {
             link.given_up.clear();
             link.endings.clear();
         }
-        self.live_streams(id, only)
+        streams
     }
 
     /// Ends what waits for a lost session, in backlog and among the blocked.
@@ -346,6 +363,17 @@ impl Node {
         streams
     }
 
+    /// Takes back a subscribe that made a subscription again and is still under way.
+    fn forget_subscribe(&mut self, link: LinkId, id: &MessageId) {
+        if let Some(waiter) = self.take_waiter(id) {
+            self.release_remote(waiter.link, &waiter.to);
+        }
+        if let Some(record) = self.backlog.remove(&Self::own_key(id)) {
+            self.count_out(&record);
+        }
+        self.remove_blocked(link, id);
+    }
+
     /// Makes a subscription again that the other side has forgotten; its user keeps the stream.
     pub(crate) fn subscribe_again(&mut self, now: Instant, id: StreamId) {
         let Some(stream) = self.streams.get_mut(id) else {
@@ -353,18 +381,15 @@ impl Node {
         };
         let (to, link, pattern) = (stream.to.clone(), stream.link, stream.pattern.clone());
         let old = stream.id.clone();
-        // A resubscribe that was still under way is replaced.
-        if let Some(waiter) = self.take_waiter(&old) {
-            self.release_remote(waiter.link, &waiter.to);
-        }
+        self.forget_subscribe(link, &old);
         let body = Body::Subscribe {
             target_sub_name: pattern,
         };
         let message_id = self.fresh_id();
         let message = self.message(now, message_id.clone(), to.clone(), body);
-        let Ok(record) = self.address(&message, Some(link), Class::Call(Call::Subscribe), None)
-        else {
-            return;
+        let record = match self.address(&message, Some(link), Class::Call(Call::Subscribe), None) {
+            Ok(record) => record,
+            Err(reason) => return self.end_stream_of(link, &old, StreamEnd::Undelivered(reason)),
         };
         if let Some(stream) = self.streams.get_mut(id) {
             stream.id = message_id.clone();

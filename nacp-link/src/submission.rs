@@ -147,17 +147,18 @@ impl Node {
     /// Reports may come late, early or again; only a higher total counts.
     pub fn handle_accepted(&mut self, now: Instant, peer: PeerId, accepted: Accepted) {
         self.accept_control(now, peer, accepted.control);
-        let Some(bulk) = self
-            .peers
-            .get(peer)
-            .map(|peer| accepted.bulk.min(peer.sent.bulk))
-        else {
+        self.accept_bulk(now, peer, accepted.bulk);
+        self.settle_room();
+    }
+
+    fn accept_bulk(&mut self, now: Instant, id: PeerId, total: u64) {
+        let Some(peer) = self.peers.get(id) else {
             return;
         };
-        let link = self.peers.get(peer).and_then(|peer| peer.bound_link());
+        let (bulk, link) = (total.min(peer.sent.bulk), peer.bound_link());
         while let Some(entry) = self
             .peers
-            .get_mut(peer)
+            .get_mut(id)
             .and_then(|peer| peer.next_accepted(bulk))
         {
             if let Submitted::Waiting(record) = entry {
@@ -167,7 +168,6 @@ impl Node {
         if let Some(link) = link {
             self.pump(link);
         }
-        self.settle_room();
     }
 
     fn accept_control(&mut self, now: Instant, id: PeerId, total: u64) {
@@ -217,6 +217,8 @@ impl Node {
             );
             self.count_out(&overflow);
             self.settle_undelivered(overflow.token, Undelivered::Evicted);
+            // Nothing else would release a record that waits for this one's ACK.
+            self.pump(overflow.link);
         }
         self.arm_acks(id);
     }

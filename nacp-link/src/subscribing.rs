@@ -51,6 +51,10 @@ impl Node {
             if let Some(link) = self.links.get_mut(link) {
                 link.streams.insert(id, stream);
             }
+            (link, stream)
+        });
+        let stream = stream.map(|(link, stream)| {
+            self.use_remote(now, link, to);
             stream
         });
         self.settle_room();
