@@ -172,6 +172,16 @@ impl Command {
     }
 }
 
+impl Command {
+    /// Whether its results have the form of a table.
+    pub(crate) const fn has_table(&self) -> bool {
+        matches!(
+            self,
+            Self::Ping(_) | Self::Sub(_) | Self::Watch(_) | Self::Bench(_)
+        )
+    }
+}
+
 impl GlobalArgs {
     pub(crate) fn format(&self) -> Format {
         if self.json {

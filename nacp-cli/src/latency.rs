@@ -46,6 +46,32 @@ impl Latency {
         ms(self.histogram.value_at_quantile(quantile))
     }
 
+    /// A line for each doubling of the time, with a bar as long as its share.
+    pub(crate) fn histogram(&self) -> Vec<String> {
+        const LONGEST: u64 = 40;
+        let steps: Vec<_> = self
+            .histogram
+            .iter_log(1_000, 2.0)
+            .map(|step| (step.value_iterated_to(), step.count_since_last_iteration()))
+            .collect();
+        let most = steps
+            .iter()
+            .map(|(_, count)| *count)
+            .max()
+            .unwrap_or(1)
+            .max(1);
+        let first = steps.iter().position(|(_, count)| *count > 0).unwrap_or(0);
+        let shown = steps.iter().skip(first).map(|(until, count)| {
+            let length = usize::try_from(count * LONGEST / most).unwrap_or(0);
+            format!(
+                "  up to {:>10.3} ms {count:>8}  {}",
+                ms(*until),
+                "#".repeat(length)
+            )
+        });
+        shown.collect()
+    }
+
     /// `None` if there is nothing to tell.
     pub(crate) fn summary(&self) -> Option<Summary> {
         if self.histogram.is_empty() {

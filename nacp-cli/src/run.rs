@@ -1,3 +1,4 @@
+use anstream::{AutoStream, ColorChoice};
 use tokio::runtime::{Builder, Runtime};
 use tracing_subscriber::EnvFilter;
 
@@ -6,7 +7,7 @@ use crate::cmd;
 use crate::exit::Exit;
 use crate::failure::{Failure, Stop};
 use crate::interrupt::Interrupt;
-use crate::output::Output;
+use crate::output::{Format, Output};
 use crate::usage;
 
 const WELCOME: &str = "\
@@ -27,7 +28,12 @@ pub(crate) fn run(args: Args) -> u8 {
     };
     log(&global);
     let name = command.name();
-    match carry_out(command, &mut output) {
+    let result = if output.format() == Format::Csv && !command.has_table() {
+        Err(Failure::usage(format!("{name} has no csv form")).into())
+    } else {
+        carry_out(command, &mut output)
+    };
+    match result {
         Ok(()) => Exit::Fine.number(),
         Err(Stop::Status(number)) => number,
         Err(stop) => ended(name, stop, &mut output).number(),
@@ -108,5 +114,17 @@ fn log(global: &GlobalArgs) {
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(is_coloured(global))
+        .log_internal_errors(false)
         .try_init();
+}
+
+fn is_coloured(global: &GlobalArgs) -> bool {
+    let asked = global.color();
+    let choice = if asked == ColorChoice::Auto {
+        AutoStream::choice(&std::io::stderr())
+    } else {
+        asked
+    };
+    choice != ColorChoice::Never
 }

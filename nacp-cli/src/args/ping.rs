@@ -9,6 +9,7 @@ const EXAMPLES: &str = "\
 Examples:
   nacp-cli ping                           the peer that `nacp-cli serve` runs
   nacp-cli ping -n 5 -i 200ms host:7420   five beats, five a second
+  nacp-cli ping --size 100000 -H host     large ones, with a histogram at the end
   nacp-cli ping --json host:7420          one document with the summary
 
 Without -n it goes on until Ctrl-C. A beat is a request to NApp.heartbeat, which every app answers.";
@@ -28,6 +29,14 @@ pub(crate) struct PingArgs {
     /// Time from one to the next
     #[arg(short, long, default_value = "1s", value_name = "TIME", value_parser = duration)]
     pub(crate) interval: Duration,
+
+    /// Add so many bytes to each beat
+    #[arg(short, long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(..=1 << 30))]
+    pub(crate) size: Option<u32>,
+
+    /// Show how the round trips are distributed
+    #[arg(short = 'H', long)]
+    pub(crate) histogram: bool,
 
     #[command(flatten)]
     pub(crate) dial: DialArgs,

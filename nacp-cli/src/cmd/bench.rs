@@ -20,7 +20,7 @@ use crate::dial::{Plan, Session};
 use crate::exit::Exit;
 use crate::failure::{Failure, Stop};
 use crate::interrupt::Interrupt;
-use crate::output::Output;
+use crate::output::{Format, Output};
 
 use load::Load;
 use measure::Measure;
@@ -53,6 +53,11 @@ pub(crate) async fn run(
     let measured = ended?;
     for line in measured.lines() {
         output.human(line)?;
+    }
+    if output.format() == Format::Csv {
+        let [head, row] = measured.csv();
+        output.plain(head)?;
+        output.plain(row)?;
     }
     if let Some(path) = &args.save {
         compare::write(path, &measured)?;

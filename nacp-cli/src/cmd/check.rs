@@ -26,7 +26,7 @@ pub(crate) async fn run(
         (None, Format::Json | Format::Ndjson) => CheckFormat::Json,
         (None, Format::Human | Format::Csv) => CheckFormat::Text,
     };
-    if format == CheckFormat::Json {
+    if format == CheckFormat::Json && output.is_human() {
         output.set_format(Format::Json);
     }
     let verdict = match judge(&args, interrupt).await {

@@ -46,7 +46,7 @@ fn list(output: &mut Output) -> Result<(), Stop> {
     }
     let explained = Explained {
         exit_code: None,
-        reasons: reasons::all().iter().collect(),
+        reasons: reasons::all().collect(),
     };
     Ok(output.document("explain", explained, None)?)
 }

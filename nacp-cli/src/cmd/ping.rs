@@ -1,7 +1,6 @@
 //! Round trips, one after another.
 
-use std::time::Duration;
-
+use nacp::Payload;
 use nacp::proto::AppId;
 use serde::Serialize;
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -35,8 +34,18 @@ struct Pings<'a> {
     args: &'a PingArgs,
     plan: &'a Plan,
     session: &'a Session,
+    /// What each carries.
+    beat: Payload,
     latency: Latency,
     done: Pinged,
+}
+
+/// A beat, with some bytes more if that was asked for: who does not know them ignores them.
+#[derive(Serialize)]
+struct Beat<'a> {
+    from: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    padding: Option<bytes::Bytes>,
 }
 
 pub(crate) async fn run(
@@ -45,11 +54,16 @@ pub(crate) async fn run(
     interrupt: &Interrupt,
 ) -> Result<(), Stop> {
     let plan = Plan::new(&args.dial, args.target.as_ref())?;
+    let beat = Payload::new(&Beat {
+        from: plan.own.as_str(),
+        padding: args.size.map(|size| vec![0x5a; size as usize].into()),
+    });
     let session = Session::start(&plan, plan.target()?, |b| b.heartbeat_interval(None)).await?;
     let mut pings = Pings {
         args: &args,
         plan: &plan,
         session: &session,
+        beat: beat.map_err(|error| Failure::usage(error.to_string()))?,
         latency: Latency::new(),
         done: Pinged {
             app: None,
@@ -92,8 +106,13 @@ impl Pings<'_> {
         self.done.sent += 1;
         let seq = self.done.sent;
         let deadline = Instant::now() + self.plan.timeout;
-        let call = self.session.node.heartbeat(peer);
-        let rtt: Duration = self.session.answer("ping", deadline, call).await?;
+        let began = Instant::now();
+        let call = self
+            .session
+            .node
+            .request_raw(peer, "NApp.heartbeat", self.beat.clone());
+        self.session.answer("ping", deadline, call).await?;
+        let rtt = began.elapsed();
         self.done.received += 1;
         self.latency.record(rtt);
         let rtt_ms = millis(rtt);
@@ -143,8 +162,14 @@ impl Pings<'_> {
             "--- {app} ---\n{sent} sent, {received} received"
         ))?;
         match rtt {
-            Some(rtt) => output.human(format_args!("round trip {rtt}")),
-            None => Ok(()),
+            Some(rtt) => output.human(format_args!("round trip {rtt}"))?,
+            None => return Ok(()),
         }
+        if self.args.histogram {
+            for line in self.latency.histogram() {
+                output.human(line)?;
+            }
+        }
+        Ok(())
     }
 }

@@ -62,7 +62,7 @@ pub(crate) async fn run(
         address: Address::from(local).to_string(),
         target: args.target.to_string(),
     };
-    output.record("proxy", listening)?;
+    output.record("proxy-event", listening)?;
     let (faults, watched) = watch::channel(Faults::new(&args));
     let (sender, mut news) = mpsc::channel(NEWS);
     let accepting = accept_all(listener, Arc::new(args), watched, sender);
@@ -172,7 +172,7 @@ fn tell(record: &Record, output: &mut Output) -> std::io::Result<()> {
             )),
         }
     }
-    output.record("proxy", record)
+    output.record("proxy-event", record)
 }
 
 async fn next(keys: &mut Option<Keys>) -> char {

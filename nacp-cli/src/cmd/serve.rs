@@ -56,7 +56,12 @@ pub(crate) async fn run(
         address: target.address.to_string(),
         target: target.to_string(),
     };
-    output.record("serve", listening)?;
+    output.record("serve-event", listening)?;
+    if !friend.is_private() {
+        output
+            .notes()
+            .note("every app that reaches this address may register");
+    }
     output.notes().note(
         "abilities echo, add, sleep, fail, sink; event countdown; emits clock:tick every second; \
          Ctrl-C ends it",
@@ -97,7 +102,7 @@ fn told(change: &LinkChange, output: &mut Output) -> std::io::Result<()> {
             .note(format_args!("{} is {state}", change.app));
     }
     output.record(
-        "serve",
+        "serve-event",
         Record::Link {
             app: change.app.as_str().to_owned(),
             state,

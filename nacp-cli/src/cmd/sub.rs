@@ -161,7 +161,7 @@ impl Listening<'_> {
             Format::Human => output.human(format_args!("{} {payload}", escaped(&event.name))),
             Format::Csv => output.plain(csv(&event.name, missed, &payload)),
             Format::Json | Format::Ndjson => output.record(
-                "sub",
+                "sub-event",
                 Event {
                     app: event.from.as_str(),
                     name: &event.name,

@@ -117,7 +117,7 @@ async fn stream(args: &TopArgs, node: &NApp, output: &mut Output) -> Result<(), 
     loop {
         ticks.tick().await;
         let frame = Frame::take(node, before.as_ref());
-        output.record("top", &frame)?;
+        output.record("top-frame", &frame)?;
         before = Some(frame);
     }
 }

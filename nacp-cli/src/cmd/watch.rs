@@ -89,7 +89,7 @@ fn show(change: &LinkChange, output: &mut Output) -> std::io::Result<()> {
         }
         Format::Csv => output.plain(format_args!("{time},\"{app}\",{state},{cause}")),
         Format::Json | Format::Ndjson => output.record(
-            "watch",
+            "watch-change",
             Change {
                 time,
                 app: app.as_str().to_owned(),

@@ -37,6 +37,15 @@ fn every_mode_measures_something() {
 }
 
 #[test]
+fn a_result_can_be_a_row() {
+    let run = run(&["bench", "rtt", "-d", "20ms", "-o", "csv"]);
+    let lines: Vec<_> = run.stdout.lines().collect();
+    assert_eq!(lines.len(), 2, "{run:?}");
+    assert_eq!(lines[0].split(',').count(), lines[1].split(',').count());
+    assert!(lines[1].starts_with("rtt,1,"), "{run:?}");
+}
+
+#[test]
 fn an_open_loop_makes_as_many_as_were_due() {
     let run = run(&["bench", "rtt", "-d", "100ms", "--rate", "200", "--json"]);
     assert_eq!(run.code, 0, "{run:?}");

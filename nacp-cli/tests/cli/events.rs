@@ -116,7 +116,7 @@ fn sub_prints_what_a_peer_emits_until_it_has_enough() {
     assert!(human.stderr.contains("2 events, 0 missed"), "{human:?}");
     let lines = run(&[&args[..], &["--json"]].concat()).json_lines();
     assert_eq!(lines.len(), 2);
-    assert_eq!(lines[0]["schema"], "nacp-cli/sub/1");
+    assert_eq!(lines[0]["schema"], "nacp-cli/sub-event/1");
     assert_eq!(
         (&lines[0]["app"], &lines[0]["name"]),
         (&json!("nacp-cli-serve"), &json!("clock:tick"))

@@ -45,7 +45,7 @@ fn watch_prints_a_line_for_each_change_and_ends_with_6_at_the_good_bye() {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut next = || -> Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
     let online = next();
-    assert_eq!(online["schema"], "nacp-cli/watch/1");
+    assert_eq!(online["schema"], "nacp-cli/watch-change/1");
     assert_eq!(
         (&online["state"], &online["cause"]),
         (&json!("online"), &json!("registered"))
@@ -310,5 +310,63 @@ fn completions_and_manual_pages_cover_every_command() {
     assert_eq!(run(&["man", "--dir", folder.0.to_str().unwrap()]).code, 0);
     for name in ["nacp-cli.1", "nacp-cli-probe.1", "nacp-cli-check.1"] {
         assert!(folder.0.join(name).is_file(), "{name}");
+    }
+}
+
+#[test]
+fn the_page_about_json_names_every_field() {
+    let page =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/json.md")).unwrap();
+    let served = Served::start();
+    let target = served.target.as_str();
+    for args in [
+        &["probe", target, "--resume"][..],
+        &["ping", target, "-n", "1"],
+        &["check", target],
+        &["top", target, "--once"],
+        &[
+            "call",
+            "countdown",
+            "-t",
+            target,
+            "-d",
+            r#"{"from":1,"ms":1}"#,
+        ],
+        &["watch", target, "-n", "1"],
+        &["sub", "-t", target, "clock:*", "-n", "1"],
+        &["bench", "rtt", target, "-d", "5ms"],
+        &["decode", "-x", "01"],
+        &["explain", "4"],
+        &["probe", "h.invalid:1"],
+    ] {
+        let run = run(&[args, &["-o", "ndjson"]].concat());
+        for document in run.json_lines() {
+            let schema = document["schema"].as_str().unwrap();
+            assert!(page.contains(schema), "{schema} is not in the page");
+            check_fields(&page, schema, &document);
+        }
+    }
+}
+
+/// Names from elsewhere are no fields: what a call answers, and what an app is called.
+fn check_fields(page: &str, schema: &str, value: &Value) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                assert!(
+                    page.contains(&format!("`{name}`")),
+                    "{name} of {schema} is not in the page"
+                );
+                let is_ours = !matches!(name.as_str(), "result" | "payload" | "item");
+                let is_declared = matches!(name.as_str(), "abilities" | "events");
+                if is_ours && !is_declared {
+                    check_fields(page, schema, value);
+                }
+            }
+        }
+        Value::Array(items) => items
+            .iter()
+            .for_each(|item| check_fields(page, schema, item)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }

@@ -287,6 +287,40 @@ fn ping_counts_and_sums_up_in_each_form() {
 }
 
 #[test]
+fn ping_takes_a_size_and_shows_a_histogram() {
+    let served = Served::start();
+    let run = run(&[
+        "ping",
+        &served.target,
+        "-n",
+        "3",
+        "-i",
+        "1ms",
+        "--size",
+        "100000",
+        "-H",
+    ]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let bars: Vec<_> = run
+        .stdout
+        .lines()
+        .filter(|line| line.starts_with("  up to "))
+        .collect();
+    let counted: u64 = bars
+        .iter()
+        .map(|bar| {
+            bar.split_whitespace()
+                .nth(4)
+                .unwrap()
+                .parse::<u64>()
+                .unwrap()
+        })
+        .sum();
+    assert_eq!(counted, 3, "{run:?}");
+    assert!(bars.iter().any(|bar| bar.ends_with("########")), "{run:?}");
+}
+
+#[test]
 fn ctrl_c_ends_a_ping_with_its_summary_and_130() {
     let served = Served::start();
     let mut child = command()
@@ -355,7 +389,7 @@ fn serve_reports_links_as_json_lines() {
     let mut next =
         || -> serde_json::Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
     let listening = next();
-    assert_eq!(listening["schema"], "nacp-cli/serve/1");
+    assert_eq!(listening["schema"], "nacp-cli/serve-event/1");
     assert_eq!(listening["event"], "listening");
     let target = listening["target"].as_str().unwrap();
     assert_eq!(run(&["ping", "-n", "1", target, "--as", "visitor"]).code, 0);

@@ -47,6 +47,13 @@ fn what_cannot_be_is_a_usage_error_in_both_forms() {
         &["serve", "host:x"],
         &["ping", "h:1", "-i", "never"],
         &["explain", "nothing-of-the-kind"],
+        &["bench", "rtt", "-c", "0"],
+        &["sub"],
+        &["sub", "a", "--format", "{nmae}"],
+        &["signal", "x", "stop"],
+        &["serve", "127.0.0.1:0", "--error-rate", "2"],
+        &["proxy", "127.0.0.1:0"],
+        &["completions", "tcsh"],
     ] {
         let human = run(args);
         assert_eq!(human.code, 2, "{args:?} {human:?}");
@@ -78,4 +85,25 @@ fn an_app_id_of_256_bytes_is_refused_and_one_of_255_is_not() {
     let long = "a".repeat(256);
     assert_eq!(run(&["probe", "h.invalid:1", "--as", &long]).code, 2);
     assert_eq!(run(&["probe", "h.invalid:1", "--as", &long[1..]]).code, 3);
+}
+
+#[test]
+fn a_log_goes_to_standard_error_and_has_no_colour_in_a_pipe() {
+    let run = run(&["probe", "-vvv", "--json"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert_eq!(run.json()["ok"], true);
+    assert!(run.stderr.contains("DEBUG"), "{run:?}");
+    assert!(!run.stderr.contains('\u{1b}'), "{run:?}");
+}
+
+#[test]
+fn colour_is_for_terminals_and_for_who_asks() {
+    let mut plain = crate::support::command();
+    plain.args(["probe"]).env_remove("NO_COLOR");
+    let plain = crate::support::finish(plain.spawn().unwrap());
+    assert!(!plain.stdout.contains('\u{1b}'), "{plain:?}");
+    let asked = run(&["probe", "--color", "always"]);
+    assert!(asked.stdout.contains("\u{1b}["), "{asked:?}");
+    let quiet = run(&["-q", "probe", "localhost:1"]);
+    assert!(quiet.stderr.starts_with("error: "), "{quiet:?}");
 }

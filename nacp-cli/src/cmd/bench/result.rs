@@ -82,6 +82,38 @@ impl Measured {
         }
     }
 
+    /// A head and a row.
+    pub(super) fn csv(&self) -> [String; 2] {
+        let Self {
+            mode,
+            concurrency,
+            seconds,
+            count,
+            per_second,
+            mib_per_second,
+            latency,
+            ..
+        } = self;
+        let Percentiles {
+            min_ms,
+            mean_ms,
+            p50_ms,
+            p90_ms,
+            p99_ms,
+            p999_ms,
+            max_ms,
+        } = latency;
+        [
+            "mode,concurrency,seconds,count,per_second,mib_per_second,min_ms,mean_ms,p50_ms,p90_ms,\
+             p99_ms,p999_ms,max_ms"
+                .to_owned(),
+            format!(
+                "{mode},{concurrency},{seconds},{count},{per_second},{mib_per_second},{min_ms},\
+                 {mean_ms},{p50_ms},{p90_ms},{p99_ms},{p999_ms},{max_ms}"
+            ),
+        ]
+    }
+
     /// For people.
     pub(super) fn lines(&self) -> [String; 3] {
         let Self {

@@ -50,6 +50,14 @@ impl Friend {
         &self.node
     }
 
+    /// Whether it can be reached from this machine alone.
+    pub(super) fn is_private(&self) -> bool {
+        self.node
+            .listen_addrs()
+            .iter()
+            .all(|addr| addr.ip().is_loopback())
+    }
+
     /// Where it can be reached: `APP@HOST:PORT`.
     ///
     /// # Errors

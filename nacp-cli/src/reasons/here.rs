@@ -1,0 +1,103 @@
+use super::{Known, Met};
+
+/// Of this program.
+pub(super) const HERE: &[Known] = &[
+    Known {
+        word: "unresolvable",
+        met: Met::Here,
+        meaning: "The host name has no address, or the resolver did not answer.",
+        heals: "When the DNS server or the network is back, if the name is right.",
+        advice: "check the spelling, /etc/hosts and the DNS server; an address in numbers needs none",
+    },
+    Known {
+        word: "connection-refused",
+        met: Met::Here,
+        meaning: "The machine answered that nothing listens on this port.",
+        heals: "When the peer is started.",
+        advice: "is the peer running, on this port? `nacp-cli serve` runs one to test against",
+    },
+    Known {
+        word: "connect-timeout",
+        met: Met::Here,
+        meaning: "No connection came about in time, and nobody said why.",
+        heals: "When the machine or the way to it is back.",
+        advice: "a wrong address, a machine that is down, or a firewall; --connect-timeout gives it more time",
+    },
+    Known {
+        word: "unreachable",
+        met: Met::Here,
+        meaning: "The operating system knows no way to the address.",
+        heals: "When the network is back.",
+        advice: "check the address and this machine's network",
+    },
+    Known {
+        word: "incomplete-frame",
+        met: Met::Here,
+        meaning: "Some bytes came, fewer than a frame has, and then no more.",
+        heals: "Not by itself.",
+        advice: "check that the port belongs to a NACP peer",
+    },
+    Known {
+        word: "local",
+        met: Met::Here,
+        meaning: "Something of this machine is in the way: a port in use, a full disk, a file that cannot be read.",
+        heals: "Depends on the problem.",
+        advice: "see the message",
+    },
+    Known {
+        word: "interrupted",
+        met: Met::Here,
+        meaning: "Ctrl-C was pressed, or the system asked the program to end.",
+        heals: "Nothing to heal.",
+        advice: "run it again",
+    },
+    Known {
+        word: "usage",
+        met: Met::Here,
+        meaning: "What was typed cannot be; nothing was dialled.",
+        heals: "Not by itself.",
+        advice: "nacp-cli COMMAND --help",
+    },
+    Known {
+        word: "aborted",
+        met: Met::Here,
+        meaning: "Ctrl-C aborted the event, and it had ended well all the same.",
+        heals: "Nothing to heal.",
+        advice: "nothing to do",
+    },
+    Known {
+        word: "not-subscribed",
+        met: Met::Here,
+        meaning: "No peer has subscribed to the name of the event in time.",
+        heals: "When a peer subscribes.",
+        advice: "the peer must subscribe to this app, under the AppId of --as; --timeout waits longer",
+    },
+    Known {
+        word: "too-slow",
+        met: Met::Here,
+        meaning: "A beat took longer than --critical allows.",
+        heals: "When the peer or the line is faster again.",
+        advice: "`nacp-cli probe` shows which stage is slow",
+    },
+    Known {
+        word: "no-such-ability",
+        met: Met::Here,
+        meaning: "The peer does not declare the ability that was asked for.",
+        heals: "Not by itself.",
+        advice: "`nacp-cli probe` lists what the app declares",
+    },
+    Known {
+        word: "no-such-event",
+        met: Met::Here,
+        meaning: "The peer does not declare the event that this measurement needs.",
+        heals: "Not by itself.",
+        advice: "measure a peer that `nacp-cli serve` runs",
+    },
+    Known {
+        word: "regressed",
+        met: Met::Here,
+        meaning: "The measured figures are worse than the saved ones by more than --max-regress.",
+        heals: "Not by itself.",
+        advice: "measure again on a quiet machine; if it stays, look for what has changed",
+    },
+];
