@@ -14,6 +14,8 @@
     reason = "a recording that cannot be read fails its test"
 )]
 
+#[path = "reference/act.rs"]
+mod act;
 #[path = "reference/differences.rs"]
 mod differences;
 #[path = "reference/play.rs"]
@@ -22,6 +24,8 @@ mod play;
 mod recording;
 #[path = "reference/roles.rs"]
 mod roles;
+#[path = "reference/shape.rs"]
+mod shape;
 #[expect(dead_code, unused_imports, reason = "the scenarios use the rest")]
 mod support;
 

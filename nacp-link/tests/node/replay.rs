@@ -2,7 +2,7 @@
 
 use nacp_proto::MessageId;
 
-use crate::support::{ACCEPTOR, DIALLER, Hand, Intake, World, quiet, secs};
+use crate::support::{ACCEPTOR, DIALLER, Dice, Hand, Intake, World, quiet, secs};
 
 fn names(numbers: impl IntoIterator<Item = u32>) -> Vec<String> {
     numbers
@@ -146,22 +146,10 @@ fn t07_a_second_cut_in_the_middle_of_a_replay_keeps_the_rest_in_its_place() {
     world.assert_at_rest(0);
 }
 
-/// A small generator, so that a failing seed can be run again.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % sides as u64).unwrap()
-    }
-}
-
 #[test]
 fn t07_five_cuts_at_random_points_lose_repeat_and_reorder_nothing() {
     for seed in 1..=300 {
-        let mut dice = Dice(0x9e37_79b9_7f4a_7c15 ^ seed);
+        let mut dice = Dice::new(seed);
         let mut world = World::with([quiet("a").submit_max_count(10).poison_limit(0), quiet("b")]);
         let mut wire = world.link(0, 1);
         world.cut(wire);

@@ -3,7 +3,7 @@
 use nacp_link::{Interest, OverflowPolicy, Token};
 use nacp_proto::{Body, RequestKind};
 
-use crate::support::{ACCEPTOR, Hand, Intake, World, ms, quiet, secs};
+use crate::support::{ACCEPTOR, Dice, Hand, Intake, World, ms, quiet, secs};
 
 fn back(world: &mut World, before: &Hand) -> Hand {
     let mut hand = world.hand(0, before.app.as_str());
@@ -190,18 +190,6 @@ fn a_message_that_failed_leaves_the_window_when_the_acceptance_passes_it() {
     assert_eq!(world.node(0).snapshot().ack_pending.count, 0);
 }
 
-/// A small generator, so that a failing seed can be run again.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % sides
-    }
-}
-
 /// One random step of a node with two apps; the hands as they are now.
 fn step(world: &mut World, dice: &mut Dice, hands: &mut [Hand; 2], tokens: &mut Vec<Token>) {
     let which = usize::from(dice.roll(2) == 1);
@@ -217,13 +205,9 @@ fn step(world: &mut World, dice: &mut Dice, hands: &mut [Hand; 2], tokens: &mut 
         ),
         6 => {
             let intake = [Intake::Open, Intake::Stalled, Intake::Unreported];
-            world.set_intake(
-                wire,
-                ACCEPTOR,
-                intake[usize::try_from(dice.roll(3)).unwrap()],
-            );
+            world.set_intake(wire, ACCEPTOR, intake[dice.roll(3)]);
         }
-        7 => world.accept(wire, ACCEPTOR, usize::try_from(dice.roll(4)).unwrap()),
+        7 => world.accept(wire, ACCEPTOR, dice.roll(4)),
         8 => {
             let acks = dice.roll(2) == 0;
             hands[which].ack_all(world, acks);
@@ -233,7 +217,7 @@ fn step(world: &mut World, dice: &mut Dice, hands: &mut [Hand; 2], tokens: &mut 
             let index = world.wires[wire].ways[ACCEPTOR].accepted.bulk;
             world.node(0).handle_send_failed(peer, index);
         }
-        10 => world.advance(ms(500 * dice.roll(10))),
+        10 => world.advance(ms(100 * dice.roll(50) as u64)),
         _ => {
             if hands[which].is_open(world) {
                 hands[which].hang_up(world);
@@ -260,7 +244,7 @@ fn t08_whatever_happens_caps_hold_and_books_and_waiters_come_back_to_zero() {
     for (seed, policy) in
         (1..=60).flat_map(|seed| [(seed, OverflowPolicy::Evict), (seed, OverflowPolicy::Wait)])
     {
-        let mut dice = Dice(0x9e37_79b9_7f4a_7c15 ^ (seed << 20));
+        let mut dice = Dice::new(seed);
         let config = quiet("b")
             .queue_max_count(6)
             .submit_max_count(3)

@@ -3,13 +3,12 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use nacp_link::{
-    Answer, Connect, Event, LinkState, Node, Request, RunningId, StreamId, SubscriptionId,
-};
-use nacp_proto::{Body, Decoded, Message, MessageId, Outcome, Payload, Registered};
+use nacp_link::{Connect, Event, Node, RunningId, StreamId, SubscriptionId};
+use nacp_proto::{Body, Decoded, Message, MessageId, Outcome, Payload};
 
 use crate::recording::{Case, Conn, Moment, Recording, Side, What};
 use crate::roles::{Options, Role};
+use crate::shape::{decode, is_beat, is_sentinel, replace, shape, show};
 use crate::support::{Hand, World, ms};
 
 /// How long a beat may come later than it was recorded.
@@ -18,21 +17,21 @@ const JITTER_MS: u64 = 100;
 /// A node in the place of one app.
 #[derive(Debug)]
 pub(crate) struct Play {
-    world: World,
+    pub(crate) world: World,
     app: String,
     /// Connections of the app, by link; `None` takes every one.
     conns: Option<&'static [(&'static str, &'static [u64])]>,
     wires: HashMap<Conn, Open>,
     /// Recorded ids of the app's messages, and the node's in their place.
-    ids: HashMap<String, String>,
+    pub(crate) ids: HashMap<String, String>,
     labels: HashMap<MessageId, String>,
-    running: HashMap<MessageId, RunningId>,
-    subscriptions: HashMap<MessageId, SubscriptionId>,
-    streams: HashMap<MessageId, StreamId>,
+    pub(crate) running: HashMap<MessageId, RunningId>,
+    pub(crate) subscriptions: HashMap<MessageId, SubscriptionId>,
+    pub(crate) streams: HashMap<MessageId, StreamId>,
     events_seen: usize,
     served: usize,
     /// Places of what the node was told to do before its time came, because the app was offline.
-    ahead: Vec<usize>,
+    pub(crate) ahead: Vec<usize>,
     /// Recorded messages that the node has not sent yet, with their connection and shape.
     missing: Vec<(Conn, Message)>,
     differences: Vec<String>,
@@ -86,7 +85,7 @@ impl Play {
         }
     }
 
-    fn node(&mut self) -> &mut Node {
+    pub(crate) fn node(&mut self) -> &mut Node {
         &mut self.world.sites[0].node
     }
 
@@ -111,7 +110,7 @@ impl Play {
             .collect()
     }
 
-    fn takes_part(&self, (link, number): &Conn) -> bool {
+    pub(crate) fn takes_part(&self, (link, number): &Conn) -> bool {
         self.conns.is_none_or(|conns| {
             conns
                 .iter()
@@ -119,7 +118,7 @@ impl Play {
         })
     }
 
-    fn side(&self, (link, _): &Conn, recording: &Recording, conn: &Conn) -> Side {
+    pub(crate) fn side(&self, (link, _): &Conn, recording: &Recording, conn: &Conn) -> Side {
         let server = link.rsplit('-').next() == Some(&self.app);
         let dials = recording
             .moments
@@ -332,124 +331,6 @@ impl Play {
         true
     }
 
-    /// Does what the app did of itself. Whether there is anything that it can be told to do.
-    fn act(&mut self, recorded: &Message) -> bool {
-        let message = self.translated(recorded);
-        let now = self.world.now();
-        let recorded_id = recorded.id.clone();
-        match message.body {
-            Body::Request {
-                kind,
-                target,
-                payload,
-            } if !is_beat(recorded) => {
-                let request = Request {
-                    to: message.to,
-                    kind,
-                    target: target.unwrap_or_default(),
-                    payload,
-                    limit: None,
-                };
-                self.node().request(now, request, None);
-            }
-            Body::Response(response) => {
-                let Some(running) = self.running.remove(&response.parent_id) else {
-                    return false;
-                };
-                let answer = match response.outcome {
-                    Outcome::Ok => Answer::ok(response.payload),
-                    Outcome::NotOk { why } => {
-                        Answer::not_ok(why.unwrap_or_default(), response.payload)
-                    }
-                };
-                self.node().respond(now, running, answer, None);
-            }
-            Body::Signal { parent_id, signal } => {
-                self.node()
-                    .signal(now, &message.to, parent_id, signal, None);
-            }
-            Body::Notify {
-                parent_id,
-                hit_sub_name,
-                payload,
-                ..
-            } => {
-                if let Some(running) = self.running.get(&parent_id).copied() {
-                    self.node().process(now, running, payload, None);
-                } else if let Some(subscription) = self.subscriptions.get(&parent_id).copied() {
-                    self.node()
-                        .notify(now, subscription, &hit_sub_name, payload, None);
-                } else {
-                    return false;
-                }
-            }
-            Body::Subscribe { target_sub_name } => {
-                let stream = self
-                    .node()
-                    .subscribe(now, &message.to, target_sub_name, None);
-                if let Some(stream) = stream {
-                    self.streams.insert(recorded_id, stream);
-                }
-            }
-            Body::Unsubscribe { .. } => {
-                let Body::Unsubscribe { target_sub_id } = &recorded.body else {
-                    return false;
-                };
-                let Some(stream) = self.streams.get(target_sub_id).copied() else {
-                    return false;
-                };
-                self.node().unsubscribe(now, stream, None);
-            }
-            Body::Unregister => self.node().disconnect(now, &message.to, None),
-            Body::Request { .. } | Body::Register(_) | Body::Ack { .. } => return false,
-        }
-        true
-    }
-
-    /// While the app was offline it did what comes out right behind its next register.
-    fn do_ahead(&mut self, recording: &Recording, from: usize, (link, _): &Conn) {
-        let offline = self.world.sites[0]
-            .node
-            .links()
-            .any(|link| link.state == LinkState::Offline);
-        if !offline {
-            return;
-        }
-        let later = || recording.moments.iter().enumerate().skip(from + 1);
-        let next = later().find(|(_, moment)| {
-            moment.conn.0 == *link
-                && matches!(moment.what, What::Connect)
-                && self.takes_part(&moment.conn)
-        });
-        let Some((start, next)) = next else {
-            return;
-        };
-        let own = self.side(&next.conn, recording, &next.conn);
-        for (place, moment) in recording.moments.iter().enumerate().skip(start) {
-            let What::Said { by, bytes, .. } = &moment.what else {
-                continue;
-            };
-            let Some(message) = decode(bytes).filter(|_| moment.conn == next.conn) else {
-                continue;
-            };
-            if *by != own {
-                let handshake = match &message.body {
-                    Body::Ack { .. } | Body::Register(_) => true,
-                    Body::Response(response) => Registered::from_payload(&response.payload).is_ok(),
-                    _ => false,
-                };
-                if handshake {
-                    continue;
-                }
-                return;
-            }
-            let known = self.ids.contains_key(message.id.to_smol_str().as_str());
-            if !known && !self.ahead.contains(&place) && self.act(&message) {
-                self.ahead.push(place);
-            }
-        }
-    }
-
     /// Sentinels are ours: the peer of the recording answers them as any reference peer would.
     fn serve_sentinels(&mut self) {
         loop {
@@ -544,7 +425,7 @@ impl Play {
         translated.into()
     }
 
-    fn translated(&self, recorded: &Message) -> Message {
+    pub(crate) fn translated(&self, recorded: &Message) -> Message {
         let bytes = self.translate(&recorded.encode().to_bytes());
         decode(&bytes).unwrap()
     }
@@ -586,88 +467,4 @@ impl Play {
             Body::Ack { parent_id } => format!("ack of {}", of(parent_id)),
         }
     }
-}
-
-fn show((link, number): &Conn) -> String {
-    format!("{link} {number}")
-}
-
-fn decode(bytes: &Bytes) -> Option<Message> {
-    Message::decode(bytes).ok()?.into_message()
-}
-
-fn is_beat(message: &Message) -> bool {
-    matches!(&message.body, Body::Request { target, .. } if target.as_deref() == Some("NApp.heartbeat"))
-}
-
-fn is_sentinel(message: &Message, ids: &HashMap<String, String>) -> bool {
-    let ours = message.id.to_smol_str();
-    matches!(
-        message.body,
-        Body::Subscribe { .. } | Body::Unsubscribe { .. }
-    ) && !ids.values().any(|known| *known == ours.as_str())
-}
-
-fn replace(bytes: &mut [u8], from: &[u8], to: &[u8]) {
-    let mut at = 0;
-    while at + from.len() <= bytes.len() {
-        if &bytes[at..at + from.len()] == from {
-            bytes[at..at + from.len()].copy_from_slice(to);
-            at += from.len();
-        } else {
-            at += 1;
-        }
-    }
-}
-
-/// Everything of a message that must be as recorded: not its own id, its time, and our own keys.
-fn shape(message: &Message) -> String {
-    let way = format!("{} > {}", message.from, message.to);
-    let what = match &message.body {
-        Body::Register(register) => format!("register gateway {}", register.info.is_gateway),
-        Body::Unregister => "unregister".to_owned(),
-        Body::Subscribe { target_sub_name } => format!("subscribe {target_sub_name}"),
-        Body::Unsubscribe { target_sub_id } => format!("unsubscribe {target_sub_id}"),
-        Body::Request {
-            kind,
-            target,
-            payload,
-        } => {
-            format!("request {kind} {target:?} {}", value(payload))
-        }
-        Body::Response(response) => {
-            let payload = Registered::from_payload(&response.payload).map_or_else(
-                |_| value(&response.payload),
-                |registered| format!("gateway {}", registered.info.is_gateway),
-            );
-            format!(
-                "response {} {:?} {:?} {payload}",
-                response.parent_id, response.outcome, response.kind
-            )
-        }
-        Body::Signal { parent_id, signal } => {
-            let payload = message.body.payload().map(value).unwrap_or_default();
-            format!("signal {parent_id} {} {payload}", signal.kind())
-        }
-        Body::Notify {
-            parent_id,
-            target_sub_name,
-            hit_sub_name,
-            payload,
-            ..
-        } => format!(
-            "notify {parent_id} {target_sub_name} {hit_sub_name} {}",
-            value(payload)
-        ),
-        Body::Ack { parent_id } => format!("ack {parent_id}"),
-    };
-    format!("{way} {what}")
-}
-
-/// The value of a payload; its bytes if nobody can read it.
-fn value(payload: &Payload) -> String {
-    payload.to_value().map_or_else(
-        |_| format!("{:02x?}", payload.as_cbor()),
-        |value| format!("{value:?}"),
-    )
 }

@@ -572,10 +572,12 @@ impl World {
                         | MessageReport::BacklogWarning
                         | MessageReport::RouteError
                 );
-                if let Some(Body::Response(response)) = &subject.body
-                    && loses
-                    && uid_of(&response.payload) == Ok(None)
-                {
+                let is_own_answer = match &subject.body {
+                    Some(Body::Response(response)) => uid_of(&response.payload) == Ok(None),
+                    Some(Body::Unsubscribe { .. }) => true,
+                    _ => false,
+                };
+                if loses && is_own_answer {
                     let app = self.app_of(&subject.envelope.to);
                     self.lives[life].answers_lost.insert(app);
                 }
@@ -614,7 +616,13 @@ impl World {
                     format!("life {life} closes a peer: {reason}")
                 });
             }
-            Report::RegisterWarning { reason, .. } => self.stats.count(reason.as_str()),
+            Report::RegisterWarning { reason, app } => {
+                self.stats.count(reason.as_str());
+                if reason == Reason::SessionLost {
+                    let app = self.app_of(&app);
+                    self.lives[life].lost_sessions.insert(app);
+                }
+            }
             _ => {}
         }
     }

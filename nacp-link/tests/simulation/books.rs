@@ -164,6 +164,11 @@ impl World {
             self.check_edge(from, to);
         }
         for life in self.live() {
+            let knobs = &self.lives[life].knobs;
+            if self.plan.has_gateway && knobs.waits && knobs.has_tight_queues() {
+                // What nobody acknowledges through a gateway holds its room for three limits each.
+                continue;
+            }
             let left: Vec<u64> = self.lives[life]
                 .waiting
                 .iter()
@@ -264,9 +269,11 @@ impl World {
                 ))
             )
         };
+        let holder = self.lives[life].app;
         let unanswered = matches!(sent.settled, Some(Settlement::Undelivered(_)))
             && self.lives[life].answers_lost.contains(&app);
-        unanswered || sent.unsubscribed.is_some_and(is_lost)
+        let unheard = self.lives[sent.from].answers_lost.contains(&holder);
+        unanswered || sent.unsubscribed.is_some_and(|by| unheard || is_lost(by))
     }
 
     /// Every node has ended, and nothing is left of anything.

@@ -625,7 +625,9 @@ impl World {
                 .links
                 .get(&app)
                 .map(|link| (link.life, link.kin));
-            self.conns[conn].dialler_kept = kept.filter(|_| self.conns[conn].is_named);
+            let is_leaving = self.lives[life].leaving.contains(&app);
+            let is_told = self.conns[conn].is_named && !is_leaving;
+            self.conns[conn].dialler_kept = kept.filter(|_| is_told);
         }
         let known = &self.conns[conn].ends[end];
         let trust = if known.is_proven {

@@ -153,9 +153,13 @@ impl World {
         self.after(wait, Happening::Heal(Heal::Poison(uid)));
     }
 
-    /// What has come once comes again.
+    /// What has come once comes again, as far as a window remembers it.
     fn repeat(&mut self, conn: usize, end: usize) {
-        let heard: Vec<_> = self.conns[conn].ends[end].heard.iter().cloned().collect();
+        let here = &self.conns[conn].ends[end];
+        let knobs = &self.lives[here.life].knobs;
+        let window = knobs.dedup_window.unwrap_or(4 * knobs.queue_count);
+        let late = here.heard.len().saturating_sub(window);
+        let heard: Vec<_> = here.heard.iter().skip(late).cloned().collect();
         let life = self.conns[conn].ends[end].life;
         for bytes in heard {
             let Ok(decoded) = nacp_proto::Message::decode(&bytes) else {

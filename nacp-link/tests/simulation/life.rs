@@ -42,7 +42,9 @@ pub(crate) struct Life {
     pub(crate) disconnects: BTreeMap<usize, u32>,
     /// Apps whose links were dropped or whose sessions were lost: their dedup windows are gone.
     pub(crate) forgot: BTreeSet<usize>,
-    /// Apps that an answer of the node itself to was lost, with a reason.
+    /// Apps behind a gateway, and others, that came back as another instance.
+    pub(crate) lost_sessions: BTreeSet<usize>,
+    /// Apps that an answer or an unsubscribe to was lost, with a reason.
     pub(crate) answers_lost: BTreeSet<usize>,
     pub(crate) batch: Batch,
 }
@@ -57,6 +59,8 @@ pub(crate) struct LinkModel {
     pub(crate) conn: usize,
     /// Binds that resume each other are of one kin.
     pub(crate) kin: u64,
+    /// Whether the first bind of the kin was proven.
+    pub(crate) is_proven: bool,
 }
 
 /// A request that a handler of ours runs.
@@ -142,6 +146,7 @@ impl Life {
             requests: BTreeMap::new(),
             disconnects: BTreeMap::new(),
             forgot: BTreeSet::new(),
+            lost_sessions: BTreeSet::new(),
             answers_lost: BTreeSet::new(),
             batch: Batch::default(),
         }

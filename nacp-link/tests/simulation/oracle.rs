@@ -70,10 +70,8 @@ impl World {
         };
         let (kind, from) = (sent.kind, sent.from);
         let app = self.lives[life].app;
-        let is_proven = self.lives[from].links.get(&app).is_none_or(|link| {
-            let ends = &self.conns[link.conn].ends;
-            ends.iter().all(|end| end.life != from || end.is_proven)
-        });
+        let link = self.lives[from].links.get(&app);
+        let is_proven = link.is_none_or(|link| link.is_proven);
         let may_go = matches!(kind, Kind::Ability | Kind::Event | Kind::Subscribe);
         self.check(may_go && is_proven, || {
             format!("#{uid} {kind:?} was meant for life {meant} and reaches life {life} (proven: {is_proven})")
