@@ -245,3 +245,67 @@ fn above_4096_control_messages_the_node_stops_reading_that_peer_until_they_drain
     assert!(!world.wires[hand.wire].paused[ACCEPTOR]);
     assert_eq!(world.handled(0).len(), 5000);
 }
+
+fn ask(world: &mut World, hand: &Hand, label: &str) {
+    hand.say(
+        world,
+        nacp_proto::Body::Request {
+            kind: nacp_proto::RequestKind::Ability,
+            target: Some("work".into()),
+            payload: crate::support::payload(label),
+        },
+    );
+}
+
+#[test]
+fn an_answer_that_finds_window_and_backlog_full_waits_and_evicts_no_other() {
+    let (mut world, hand) = stalled(quiet("b").submit_max_count(1).queue_max_count(1));
+    for number in 1..=6 {
+        ask(&mut world, &hand, &format!("r{number}"));
+    }
+    world.run();
+    let tokens: Vec<_> = (1..=6)
+        .map(|number| world.answer(0, &format!("r{number}")))
+        .collect();
+    world.run();
+    assert_eq!(world.outcomes(0, &tokens), ["pending"; 6]);
+    assert_eq!(world.node(0).snapshot().blocked, 4);
+    for _ in 0..20 {
+        world.accept(hand.wire, ACCEPTOR, 1);
+        world.run();
+    }
+    assert_eq!(world.outcomes(0, &tokens), ["delivered"; 6]);
+    let mut heard = hand.heard(&world);
+    heard.retain(|line| line.starts_with("answer r"));
+    assert_eq!(
+        heard,
+        [
+            "answer r1",
+            "answer r2",
+            "answer r3",
+            "answer r4",
+            "answer r5",
+            "answer r6"
+        ]
+    );
+}
+
+#[test]
+fn a_requester_that_reads_no_answers_is_bounded_by_the_limit_of_running_requests() {
+    let config = quiet("b")
+        .submit_max_count(1)
+        .queue_max_count(1)
+        .max_running(4);
+    let (mut world, hand) = stalled(config);
+    for number in 1..=20 {
+        ask(&mut world, &hand, &format!("r{number}"));
+        world.run();
+        if world.sites[0].running.contains_key(&format!("r{number}")) {
+            world.answer(0, &format!("r{number}"));
+            world.run();
+        }
+    }
+    // One is submitted, one waits in the backlog, four are blocked; the rest never reached a handler.
+    assert!(world.handled(0).len() <= 6, "{:?}", world.handled(0));
+    assert!(world.node(0).snapshot().blocked <= 4);
+}
