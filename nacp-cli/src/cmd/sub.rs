@@ -173,8 +173,9 @@ impl Listening<'_> {
     }
 
     fn sum_up(&self, notes: Notes) {
+        let events = if self.count == 1 { "event" } else { "events" };
         notes.note(format_args!(
-            "{} events, {} missed",
+            "{} {events}, {} missed",
             self.count, self.missed
         ));
     }

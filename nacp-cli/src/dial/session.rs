@@ -43,6 +43,7 @@ impl Session {
         let trace = Trace::default();
         let mut builder = NApp::builder(plan.own.clone())
             .transport(TracedTransport::new(trace.clone(), plan.connect_timeout))
+            .response_timeout(plan.timeout)
             .reconnect(Reconnect::off());
         if let Some(secret) = &plan.auth {
             builder = builder.auth(secret.reveal());

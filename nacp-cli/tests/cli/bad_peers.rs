@@ -298,3 +298,39 @@ fn localhost_with_two_addresses_finds_the_one_that_listens() {
     let run = run(&["probe", &format!("localhost:{port}"), "--json"]);
     assert_eq!(run.code, 0, "{run:?}");
 }
+
+#[test]
+fn an_address_that_swallows_packets_cannot_be_connected_to() {
+    // With its queue of connections full, a listener answers no more.
+    let listener =
+        socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    let any: std::net::SocketAddr = "127.0.0.1:0".parse().unwrap();
+    listener.bind(&any.into()).unwrap();
+    listener.listen(0).unwrap();
+    let address = listener.local_addr().unwrap().as_socket().unwrap();
+    let mut waiting = Vec::new();
+    while let Ok(stream) =
+        std::net::TcpStream::connect_timeout(&address, Duration::from_millis(300))
+    {
+        waiting.push(stream);
+    }
+    expect(
+        &address.to_string(),
+        &Expected {
+            code: 3,
+            stage: "connect",
+            reason: "connect-timeout",
+            message: "cannot connect to 127.0.0.1",
+            hint: "a firewall",
+        },
+    );
+}
+
+#[test]
+fn a_limit_above_the_node_s_own_is_kept() {
+    let address = server(stay_silent).to_string();
+    let run = run(&["ping", &address, "--timeout", "11s"]);
+    assert_eq!(run.code, 5, "{run:?}");
+    assert!(run.took > Duration::from_millis(10_900), "{run:?}");
+    assert!(run.stderr.contains("within 11s"), "{run:?}");
+}

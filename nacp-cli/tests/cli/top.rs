@@ -13,10 +13,7 @@ fn top_shows_its_links_on_a_terminal_until_q() {
     let mut terminal = Terminal::start(&["top", &served.target, "-i", "100ms", "--as", "watcher"]);
     terminal.wait_for("nacp-cli-serve");
     let screen = terminal.screen();
-    assert!(
-        screen.contains("nacp-cli top  watcher  1 links"),
-        "{screen}"
-    );
+    assert!(screen.contains("nacp-cli top  watcher  1 link"), "{screen}");
     for column in [
         "APP", "STATE", "RTT ms", "BACKLOG", "UNACKED", "IN/s", "OUT/s",
     ] {

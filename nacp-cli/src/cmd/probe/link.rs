@@ -31,18 +31,19 @@ pub(super) async fn introduce(probe: &Probe<'_>, peer: &AppId) -> Result<(Stage,
 
 /// What an app declares, a line for each kind.
 fn declared(decl: &Decl) -> String {
-    let line = |kind: &str, entries: &[nacp::Entry]| match entries {
-        [] => format!("no {kind}"),
-        _ => {
-            let names: Vec<_> = entries.iter().map(|entry| escaped(&entry.name)).collect();
-            format!("{} {kind}: {}", entries.len(), names.join(", "))
-        }
-    };
-    format!(
-        "{}\n{}",
-        line("abilities", &decl.abilities),
-        line("events", &decl.events)
-    )
+    let abilities = listed("ability", "abilities", &decl.abilities);
+    let events = listed("event", "events", &decl.events);
+    format!("{abilities}\n{events}")
+}
+
+fn listed(one: &str, many: &str, entries: &[nacp::Entry]) -> String {
+    let names: Vec<_> = entries.iter().map(|entry| escaped(&entry.name)).collect();
+    let names = names.join(", ");
+    match entries.len() {
+        0 => format!("no {many}"),
+        1 => format!("1 {one}: {names}"),
+        count => format!("{count} {many}: {names}"),
+    }
 }
 
 pub(super) async fn heartbeat(

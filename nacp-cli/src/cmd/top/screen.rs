@@ -55,11 +55,11 @@ impl Screen {
                 Constraint::Length(1),
             ])
             .areas(area.area());
-            let heading = format!(
-                "nacp-cli top  {}  {} links",
-                escaped(&frame.own),
-                frame.links.len()
-            );
+            let links_are = match frame.links.len() {
+                1 => "1 link".to_owned(),
+                count => format!("{count} links"),
+            };
+            let heading = format!("nacp-cli top  {}  {links_are}", escaped(&frame.own));
             area.render_widget(Paragraph::new(heading).bold(), title);
             area.render_widget(table(&frame.links), links);
             area.render_widget(Paragraph::new(reported(&frame.reasons)), reasons);
