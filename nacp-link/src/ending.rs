@@ -152,6 +152,7 @@ impl Node {
         if self.links.is_empty() {
             self.finish_termination(now);
         }
+        self.settle_room();
     }
 
     /// Ends the node at once: every waiter settles `terminated`, every peer is closed.

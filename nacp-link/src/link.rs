@@ -45,8 +45,8 @@ pub(crate) struct Link {
     pub(crate) withdrawn: HashSet<MessageId>,
     /// Subscribes that timed out on their way: should one succeed, it is ended again.
     pub(crate) given_up: VecDeque<MessageId>,
-    /// Subscriptions of ours that were ended, each with the unsubscribe that says so.
-    pub(crate) endings: VecDeque<(MessageId, MessageId)>,
+    /// Subscriptions of ours that were ended lately, each with its unsubscribe until that is answered.
+    pub(crate) endings: VecDeque<(MessageId, Option<MessageId>)>,
     pub(crate) streams: HashMap<MessageId, StreamId>,
     pub(crate) subscriptions: HashMap<(AppId, MessageId), SubscriptionId>,
     pub(crate) running: HashMap<(AppId, MessageId), RunningId>,

@@ -421,8 +421,8 @@ impl Node {
     /// An app behind a gateway has answered as another instance.
     pub(crate) fn lose_remote_session(&mut self, now: Instant, link: LinkId, app: &AppId) {
         self.report_register_warning(app, Reason::SessionLost);
+        // Its dedup window stays: it holds what the new instance has sent since, and ids are random.
         self.end_served(link, Some(app), Undelivered::SessionLost);
-        self.received.forget_source(app);
         self.reject_lost_calls(link, Some(app));
         for stream in self.live_streams(link, Some(app)) {
             // It may have reached the new instance already.

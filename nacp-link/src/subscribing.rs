@@ -113,14 +113,20 @@ impl Node {
             if link.endings.len() == MAX_GIVEN_UP {
                 link.endings.pop_front();
             }
-            link.endings.push_back((id, unsubscribe));
+            link.endings.push_back((id, Some(unsubscribe)));
         }
     }
 
-    /// An unsubscribe is answered: its subscription is no more.
+    /// An unsubscribe is answered.
     pub(crate) fn ending_answered(&mut self, link: LinkId, unsubscribe: &MessageId) {
-        if let Some(link) = self.links.get_mut(link) {
-            link.endings.retain(|(_, id)| id != unsubscribe);
+        let link = self.links.get_mut(link);
+        let ending = link.and_then(|link| {
+            link.endings
+                .iter_mut()
+                .find(|(_, id)| id.as_ref() == Some(unsubscribe))
+        });
+        if let Some((_, id)) = ending {
+            *id = None;
         }
     }
 
@@ -130,15 +136,12 @@ impl Node {
         let Some(known) = self.links.get(link).filter(|_| self.is_running()) else {
             return;
         };
-        let unsubscribe = known
-            .endings
-            .iter()
-            .find(|(ended, _)| ended == id)
-            .map(|(_, unsubscribe)| unsubscribe);
-        let is_lost = match unsubscribe {
-            Some(unsubscribe) => {
+        let ending = known.endings.iter().find(|(ended, _)| ended == id);
+        let is_lost = match ending {
+            Some((_, Some(unsubscribe))) => {
                 !self.waiters.contains(unsubscribe) && !self.is_queued(link, unsubscribe)
             }
+            Some((_, None)) => true,
             None => self.take_given_up(link, id),
         };
         if is_lost {
