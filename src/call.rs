@@ -45,6 +45,15 @@ pub enum RequestError {
 }
 
 impl RequestError {
+    /// The other side's `whyNotOk`, if it said no and why.
+    pub fn why(&self) -> Option<&str> {
+        if let Self::Rejected { why, .. } = self {
+            why.as_deref()
+        } else {
+            None
+        }
+    }
+
     /// The text that a failed handler of the other side gave, if it did.
     pub fn remote_error(&self) -> Option<String> {
         #[derive(serde::Deserialize)]

@@ -16,13 +16,6 @@ struct Add {
     b: i64,
 }
 
-fn why(error: &RequestError) -> Option<&str> {
-    match error {
-        RequestError::Rejected { why, .. } => why.as_deref(),
-        _ => None,
-    }
-}
-
 over_both! {
     async fn an_ability_answers_with_its_result_or_its_error(net: Net) -> Outcome {
         let math = net
@@ -48,20 +41,20 @@ over_both! {
         assert_eq!(app.request::<String>("math", "whoami", &()).await?, "client");
 
         let error = app.request::<()>("math", "fail", &()).await.unwrap_err();
-        assert_eq!(why(&error), Some("processor-failed"));
+        assert_eq!(error.why(), Some("processor-failed"));
         assert_eq!(error.remote_error().as_deref(), Some("out of luck"));
 
         let error = app.request::<u64>("math", "question", "x").await.unwrap_err();
         assert_eq!(error.remote_error().as_deref(), Some("invalid digit found in string"));
 
         let error = app.request::<()>("math", "custom", &()).await.unwrap_err();
-        assert_eq!(why(&error), Some("too-early"));
+        assert_eq!(error.why(), Some("too-early"));
 
         let error = app.request::<()>("math", "add", "no numbers").await.unwrap_err();
-        assert_eq!(why(&error), Some("processor-rejected"));
+        assert_eq!(error.why(), Some("processor-rejected"));
 
         let error = app.request::<()>("math", "nothing", &()).await.unwrap_err();
-        assert_eq!(why(&error), Some("processor-failed"));
+        assert_eq!(error.why(), Some("processor-failed"));
         assert_eq!(
             error.remote_error().as_deref(),
             Some("no ability handler registered for 'nothing'")

@@ -5,18 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use nacp::{
-    AbilityContext, EventContext, HandlerError, LinkState, NApp, OverflowPolicy, RequestError,
+    AbilityContext, EventContext, HandlerError, LinkState, NApp, OverflowPolicy,
     Signal,
 };
 
 use crate::support::{Net, Outcome, app, sees, target, until, within};
-
-fn why(error: &RequestError) -> Option<&str> {
-    match error {
-        RequestError::Rejected { why, .. } => why.as_deref(),
-        _ => None,
-    }
-}
 
 #[expect(clippy::panic, reason = "what the test is about")]
 fn burst() -> Result<(), HandlerError> {
@@ -42,11 +35,11 @@ over_both! {
             let error = within("the answer", client.request::<()>("server", "panic", &()))
                 .await
                 .unwrap_err();
-            assert_eq!(why(&error), Some("processor-failed"));
+            assert_eq!(error.why(), Some("processor-failed"));
             assert_eq!(error.remote_error().as_deref(), Some("the handler panicked: burst"));
             let mut job = client.run("server", "panic", &()).await?;
             let error = within("the answer", job.response::<()>()).await.unwrap_err();
-            assert_eq!(why(&error), Some("processor-failed"));
+            assert_eq!(error.why(), Some("processor-failed"));
             assert_eq!(job.next().await.unwrap().decode::<u32>()?, 1);
             assert_eq!(job.next().await.unwrap().decode::<u32>()?, 2);
             assert_eq!(job.next().await, None);
@@ -325,7 +318,7 @@ fn a_handler_whose_runtime_drops_it_is_answered_for() {
         .block_on(within("the answer", waiting))
         .unwrap()
         .unwrap_err();
-    assert_eq!(why(&error), Some("processor-failed"));
+    assert_eq!(error.why(), Some("processor-failed"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

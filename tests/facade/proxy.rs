@@ -91,11 +91,6 @@ impl Proxy {
             .send_modify(|rules| (rules.up, rules.down) = (flow, flow));
     }
 
-    /// Rules what goes to the listening node.
-    pub(crate) fn up(&self, flow: Flow) {
-        self.rules.send_modify(|rules| rules.up = flow);
-    }
-
     /// Rules what goes to the dialling node.
     pub(crate) fn down(&self, flow: Flow) {
         self.rules.send_modify(|rules| rules.down = flow);
@@ -191,10 +186,7 @@ async fn pump(
     passed: Arc<AtomicU64>,
 ) {
     let mut buffer = vec![0; 16 << 10];
-    loop {
-        let Ok(count @ 1..) = from.read(&mut buffer).await else {
-            break;
-        };
+    while let Ok(count @ 1..) = from.read(&mut buffer).await {
         let released = rules.wait_for(|rules| flow(rules) != Flow::Hold).await;
         let Ok(ruled) = released.map(|rules| *rules) else {
             return;
