@@ -44,6 +44,7 @@ mod seed;
 mod sessions;
 mod settings;
 mod settlement;
+mod several;
 mod streams;
 mod subscriptions;
 mod takeover;
