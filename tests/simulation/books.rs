@@ -265,7 +265,7 @@ impl World {
             matches!(
                 settled,
                 Some(Settlement::Undelivered(
-                    Undelivered::SendFailed | Undelivered::Evicted
+                    Undelivered::SendFailed | Undelivered::Evicted | Undelivered::Poisoned
                 ))
             )
         };
@@ -273,7 +273,7 @@ impl World {
         let unanswered = matches!(sent.settled, Some(Settlement::Undelivered(_)))
             && self.lives[life].answers_lost.contains(&app);
         let unheard = self.lives[sent.from].answers_lost.contains(&holder);
-        unanswered || sent.unsubscribed.is_some_and(|by| unheard || is_lost(by))
+        unanswered || is_lost(uid) || sent.unsubscribed.is_some_and(|by| unheard || is_lost(by))
     }
 
     /// Every node has ended, and nothing is left of anything.
