@@ -5,7 +5,7 @@
 )]
 #![expect(
     clippy::unwrap_used,
-    reason = "a helper that cannot go on fails its test"
+    reason = "whatever cannot go on fails its test"
 )]
 
 #[path = "../support/mod.rs"]
