@@ -36,6 +36,11 @@ impl Latency {
         self.histogram.saturating_record(nanos.clamp(1, HOUR));
     }
 
+    pub(crate) fn add(&mut self, other: &Self) {
+        let added = self.histogram.add(&other.histogram);
+        added.expect("all have the same bounds");
+    }
+
     /// How many there are.
     pub(crate) fn count(&self) -> u64 {
         self.histogram.len()

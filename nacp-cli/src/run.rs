@@ -95,7 +95,7 @@ fn online(
 }
 
 /// Two threads beside the caller's: while it waits for a slow reader of its output, the link lives.
-fn runtime() -> std::io::Result<Runtime> {
+pub(crate) fn runtime() -> std::io::Result<Runtime> {
     Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

@@ -7,12 +7,14 @@ mod result;
 
 use std::future::IntoFuture;
 use std::io::IsTerminal;
+use std::sync::Arc;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nacp::proto::AppId;
 use nacp::{Builder, NApp, Reconnect};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::runtime::Runtime;
+use tokio::time::{timeout, timeout_at};
 
 use crate::args::BenchArgs;
 use crate::cmd::serve::Friend;
@@ -33,12 +35,12 @@ pub(crate) async fn run(
 ) -> Result<(), Stop> {
     let before = args.compare.as_deref().map(compare::read).transpose()?;
     let mut plan = Plan::new(&args.dial, args.target.as_ref())?;
-    let friend = match &plan.target {
+    let far = match &plan.target {
         Some(_) => None,
-        None => Some(Friend::embedded().await?),
+        None => Some(Far::start().await?),
     };
-    if let Some(friend) = &friend {
-        plan.target = Some(friend.target()?);
+    if let Some(far) = &far {
+        plan.target = Some(far.friend.target()?);
     }
     let node = start(&plan).await?;
     let ended = tokio::select! {
@@ -49,7 +51,7 @@ pub(crate) async fn run(
     // What is in flight is not waited for.
     let _ = timeout(Duration::from_millis(500), node.terminate()).await;
     node.terminate_now();
-    drop(friend);
+    drop(far);
     let measured = ended?;
     for line in measured.lines() {
         output.human(line)?;
@@ -67,6 +69,34 @@ pub(crate) async fn run(
     match failure {
         Some(failure) => Err(Stop::Told(failure)),
         None => Ok(()),
+    }
+}
+
+/// A peer inside this process, on threads of its own, as another process would have.
+struct Far {
+    friend: Friend,
+    runtime: Option<Runtime>,
+}
+
+impl Far {
+    async fn start() -> Result<Self, Failure> {
+        let failure = |error: String| Failure::local("runtime", error);
+        let runtime = crate::run::runtime().map_err(|error| failure(error.to_string()))?;
+        let friend = runtime.spawn(Friend::embedded()).await;
+        let friend = friend.map_err(|error| failure(error.to_string()))??;
+        Ok(Self {
+            friend,
+            runtime: Some(runtime),
+        })
+    }
+}
+
+impl Drop for Far {
+    /// A runtime must not be waited for inside of another.
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 
@@ -109,7 +139,7 @@ async fn connect(plan: &Plan, node: &NApp) -> Result<AppId, Failure> {
 
 async fn measure(args: &BenchArgs, plan: &Plan, node: &NApp) -> Result<Measured, Failure> {
     let peer = connect(plan, node).await?;
-    let load = Load::new(args, node, &peer).await?;
+    let load = Arc::new(Load::new(args, node, &peer).await?);
     let bar = progress(args);
     let measure = Measure {
         duration: args.duration,
@@ -138,9 +168,4 @@ fn progress(args: &BenchArgs) -> ProgressBar {
         bar.set_style(style);
     }
     bar
-}
-
-/// How far a run is, for its bar.
-fn elapsed(began: Instant) -> u64 {
-    u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,11 +1,13 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use indicatif::ProgressBar;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, interval, sleep_until, timeout};
 
-use super::elapsed;
 use super::load::Load;
 use crate::failure::Failure;
 use crate::latency::Latency;
@@ -22,60 +24,93 @@ pub(super) struct Measure<'a> {
     pub(super) bar: &'a ProgressBar,
 }
 
-/// The bar moves after so many.
-const STEP: u64 = 256;
+/// One of the tasks that measure beside each other, on the threads where the node's own tasks live.
+#[derive(Debug, Clone)]
+struct Caller {
+    load: Arc<Load>,
+    began: Instant,
+    ends: Instant,
+    limit: Duration,
+    done: Arc<AtomicU64>,
+}
+
+/// How often the bar moves.
+const STEP: Duration = Duration::from_millis(100);
 
 /// More than this many are not begun beside each other: the peer is hopelessly behind then.
 const MOST: usize = 100_000;
 
 impl Measure<'_> {
     /// Measures, and says how long that took.
-    pub(super) async fn run(&self, load: &Load) -> Result<(Latency, Duration), Failure> {
+    pub(super) async fn run(&self, load: &Arc<Load>) -> Result<(Latency, Duration), Failure> {
         let began = Instant::now();
-        let latency = match self.rate {
-            Some(rate) => self.open(load, rate).await?,
-            None => self.closed(load).await?,
+        let caller = Caller {
+            load: Arc::clone(load),
+            began,
+            ends: began + self.duration,
+            limit: self.limit,
+            done: Arc::new(AtomicU64::new(0)),
         };
-        Ok((latency, began.elapsed()))
-    }
-
-    /// So many in flight, always.
-    async fn closed(&self, load: &Load) -> Result<Latency, Failure> {
-        let began = Instant::now();
-        let ends = began + self.duration;
-        let mut latency = Latency::new();
-        let mut running: FuturesUnordered<_> = (0..self.concurrency)
-            .map(|_| self.once(load, Instant::now()))
-            .collect();
-        while let Some(took) = running.next().await {
-            latency.record(took?);
-            self.show(&latency, began);
-            if Instant::now() < ends {
-                running.push(self.once(load, Instant::now()));
+        let mut tasks = JoinSet::new();
+        if let Some(rate) = self.rate {
+            tasks.spawn(caller.clone().open(rate));
+        } else {
+            for _ in 0..self.concurrency {
+                tasks.spawn(caller.clone().closed());
             }
         }
-        Ok(latency)
+        let mut latency = Latency::new();
+        let mut ticks = interval(STEP);
+        loop {
+            tokio::select! {
+                ended = tasks.join_next() => match ended {
+                    None => return Ok((latency, began.elapsed())),
+                    Some(ended) => latency.add(&ended.map_err(|error| broken(&error))??),
+                },
+                _ = ticks.tick() => self.show(&caller),
+            }
+        }
+    }
+
+    fn show(&self, caller: &Caller) {
+        let elapsed = u64::try_from(caller.began.elapsed().as_millis());
+        self.bar.set_position(elapsed.unwrap_or(u64::MAX));
+        self.bar
+            .set_message(format!("{} done", caller.done.load(Ordering::Relaxed)));
+    }
+}
+
+fn broken(error: &tokio::task::JoinError) -> Failure {
+    Failure::local("bench", error.to_string())
+}
+
+impl Caller {
+    /// One after another.
+    async fn closed(self) -> Result<Latency, Failure> {
+        let mut latency = Latency::new();
+        loop {
+            let due = Instant::now();
+            if due >= self.ends {
+                return Ok(latency);
+            }
+            latency.record(self.once(due).await?);
+        }
     }
 
     /// So many a second, and each counts from when it was due.
-    async fn open(&self, load: &Load, rate: u32) -> Result<Latency, Failure> {
-        let began = Instant::now();
-        let ends = began + self.duration;
+    async fn open(self, rate: u32) -> Result<Latency, Failure> {
         let gap = Duration::from_secs(1) / rate;
         let mut latency = Latency::new();
         let mut running = FuturesUnordered::new();
-        let mut due = began;
-        while due < ends {
+        let mut due = self.began;
+        while due < self.ends {
             tokio::select! {
                 biased;
                 () = sleep_until(due), if running.len() < MOST => {
-                    running.push(self.once(load, due));
+                    running.push(self.once(due));
                     due += gap;
                 }
-                Some(took) = running.next() => {
-                    latency.record(took?);
-                    self.show(&latency, began);
-                }
+                Some(took) = running.next() => latency.record(took?),
             }
         }
         while let Some(took) = running.next().await {
@@ -85,22 +120,17 @@ impl Measure<'_> {
     }
 
     /// One, and how long it took since it was due.
-    async fn once(&self, load: &Load, due: Instant) -> Result<Duration, Failure> {
-        match timeout(self.limit, load.once()).await {
-            Ok(Ok(())) => Ok(due.elapsed()),
+    async fn once(&self, due: Instant) -> Result<Duration, Failure> {
+        match timeout(self.limit, self.load.once()).await {
+            Ok(Ok(())) => {
+                self.done.fetch_add(1, Ordering::Relaxed);
+                Ok(due.elapsed())
+            }
             Ok(Err(failure)) => Err(failure),
-            Err(_) => Err(Failure::timed_out(
-                "bench",
-                format!("no answer within {:?}", self.limit),
-            )),
-        }
-    }
-
-    fn show(&self, latency: &Latency, began: Instant) {
-        let count = latency.count();
-        if count.is_multiple_of(STEP) {
-            self.bar.set_position(elapsed(began));
-            self.bar.set_message(format!("{count} done"));
+            Err(_) => {
+                let message = format!("no answer within {:?}", self.limit);
+                Err(Failure::timed_out("bench", message))
+            }
         }
     }
 }
