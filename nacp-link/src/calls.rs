@@ -30,8 +30,9 @@ pub struct Request {
 impl Node {
     /// Calls an ability or starts an event at another app.
     ///
-    /// The token settles as [`Settlement::Answered`] or [`Settlement::Undelivered`], exactly once.
-    /// Process items of an event come as [`Event::Process`] before that. Returns the request's id,
+    /// The token settles as [`Settlement::Answered`](crate::Settlement::Answered) or
+    /// [`Settlement::Undelivered`](crate::Settlement::Undelivered), exactly once. Process items of an
+    /// event come as [`Event::Process`](crate::Event::Process) before that. Returns the request's id,
     /// or `None` if it settled at once.
     ///
     /// At its limit a request is withdrawn: it leaves the backlog, and is not sent again; if it
