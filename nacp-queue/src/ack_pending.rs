@@ -7,7 +7,8 @@ use crate::iter::{DrainPending, IterPending};
 use crate::record::Record;
 use crate::table::{End, Table};
 
-/// Records that were sent and wait for their ACK, in order, within exact caps.
+/// Records that were sent and wait for their ACK, in order, within exact caps (specification,
+/// section 6).
 ///
 /// Every operation is O(1), amortised over growth and shrinking; those that move `k` records are
 /// O(k). None of them allocates while the table neither grows nor shrinks.
@@ -71,13 +72,6 @@ impl<R: Record> AckPending<R> {
                 reason: unfit.into(),
             }),
         }
-    }
-
-    /// Evicts the next record that has to go.
-    #[inline]
-    pub(crate) fn evict(&mut self) -> Option<R> {
-        let (at, _) = self.table.victim()?;
-        self.table.take(at)
     }
 
     /// Takes the record with this key: its ACK came.
@@ -181,6 +175,13 @@ impl<R: Record> AckPending<R> {
     #[must_use]
     pub fn bytes_of(&self, destination: &R::Destination) -> u64 {
         self.table.used_by(destination).total()
+    }
+
+    /// Evicts the next record that has to go.
+    #[inline]
+    pub(crate) fn evict(&mut self) -> Option<R> {
+        let (at, _) = self.table.victim()?;
+        self.table.take(at)
     }
 }
 

@@ -6,7 +6,7 @@ use crate::iter::{Drain, Iter};
 use crate::record::Record;
 use crate::table::{End, Table};
 
-/// Records that wait to be sent, in order, within exact caps.
+/// Records that wait to be sent, in order, within exact caps (specification, section 6).
 ///
 /// Every operation is O(1), amortised over growth and shrinking; those that move `k` records are
 /// O(k). None of them allocates while the table neither grows nor shrinks.
@@ -91,16 +91,6 @@ impl<R: Record> Backlog<R> {
             }
         }
         Evictions::new(self)
-    }
-
-    /// Evicts the next record that has to go.
-    #[inline]
-    pub(crate) fn evict(&mut self) -> Option<(R, Evicted)> {
-        if let Some(unfit) = self.unfit.pop() {
-            return Some(unfit);
-        }
-        let (at, why) = self.table.victim()?;
-        Some((self.table.take(at)?, why))
     }
 
     /// Takes the next record of a destination.
@@ -208,6 +198,29 @@ impl<R: Record> Backlog<R> {
 
     /// Takes the next record of the ready destination whose turn it is, which then goes to the end
     /// of the row.
+    ///
+    /// ```
+    /// # use nacp_queue::{Backlog, Caps, Record};
+    /// # struct Letter(u32, &'static str);
+    /// # impl Record for Letter {
+    /// #     type Key = u32;
+    /// #     type Destination = &'static str;
+    /// #     fn key(&self) -> &u32 { &self.0 }
+    /// #     fn destination(&self) -> &&'static str { &self.1 }
+    /// #     fn bytes(&self) -> u64 { 1 }
+    /// #     fn droppable(&self) -> bool { false }
+    /// # }
+    /// let mut backlog = Backlog::new(Caps::NONE);
+    /// for letter in [Letter(1, "ann"), Letter(2, "ann"), Letter(3, "bob"), Letter(4, "eve")] {
+    ///     assert!(backlog.push(letter).is_ok());
+    /// }
+    /// backlog.set_ready(&"ann", true);
+    /// backlog.set_ready(&"bob", true);
+    ///
+    /// let order: Vec<u32> = std::iter::from_fn(|| backlog.pop_ready()).map(|l| l.0).collect();
+    /// assert_eq!(order, [1, 3, 2]);
+    /// assert_eq!(backlog.len_of(&"eve"), 1);
+    /// ```
     pub fn pop_ready(&mut self) -> Option<R> {
         let at = self.table.destinations.take_turn()?;
         let first = self.table.first_at(at)?;
@@ -259,6 +272,16 @@ impl<R: Record> Backlog<R> {
     #[must_use]
     pub fn bytes_of(&self, destination: &R::Destination) -> u64 {
         self.table.used_by(destination).total()
+    }
+
+    /// Evicts the next record that has to go.
+    #[inline]
+    pub(crate) fn evict(&mut self) -> Option<(R, Evicted)> {
+        if let Some(unfit) = self.unfit.pop() {
+            return Some(unfit);
+        }
+        let (at, why) = self.table.victim()?;
+        Some((self.table.take(at)?, why))
     }
 }
 

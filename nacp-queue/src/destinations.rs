@@ -28,12 +28,21 @@ impl Default for Destination {
     }
 }
 
+impl Destination {
+    #[inline]
+    fn is_needed(&self) -> bool {
+        self.used.count > 0 || self.ready || self.caps != Caps::NONE
+    }
+}
+
 /// The destinations that have records, caps or are ready.
 #[derive(Clone, Debug)]
 pub(crate) struct Destinations<D> {
     registry: Registry<D, Destination>,
     /// Those that are ready and have records, next turn first.
     rotation: List,
+    /// One of which there is nothing to know, kept because it is likely to come back.
+    idle: u32,
 }
 
 impl<D> Index<u32> for Destinations<D> {
@@ -57,6 +66,7 @@ impl<D: Hash + Eq + Clone> Destinations<D> {
         Self {
             registry: Registry::new(),
             rotation: List::EMPTY,
+            idle: NONE,
         }
     }
 
@@ -74,19 +84,25 @@ impl<D: Hash + Eq + Clone> Destinations<D> {
         self.registry.find_or_insert(id)
     }
 
-    /// Lets the destination take turns or not, and forgets it if there is nothing left to know of
-    /// it. To be called after every change to it.
+    /// Lets the destination take turns or not, and forgets it some time after there is nothing
+    /// left to know of it. To be called after every change to it.
     #[inline]
     pub(crate) fn settle(&mut self, at: u32) {
         let entry = &self.registry[at];
-        let occupied = entry.used.count > 0;
-        let is_needed = occupied || entry.ready || entry.caps != Caps::NONE;
-        if (entry.ready && occupied) != entry.takes_turns {
+        if (entry.ready && entry.used.count > 0) != entry.takes_turns {
             self.change_turns(at);
         }
-        if !is_needed {
-            self.registry.remove(at);
+        if !self.registry[at].is_needed() && self.idle != at {
+            self.forget_idle();
+            self.idle = at;
         }
+    }
+
+    fn forget_idle(&mut self) {
+        if self.idle != NONE && !self.registry[self.idle].is_needed() {
+            self.registry.remove(self.idle);
+        }
+        self.idle = NONE;
     }
 
     fn change_turns(&mut self, at: u32) {
@@ -128,6 +144,7 @@ impl<D: Hash + Eq + Clone> Destinations<D> {
 
     /// Gives up memory that is not in use. Returns where each destination went.
     pub(crate) fn compact(&mut self) -> Vec<u32> {
+        self.forget_idle();
         self.registry.compact(&mut self.rotation)
     }
 }

@@ -144,11 +144,13 @@ impl KeyIndex {
     fn grow_ring<R: Record, N>(&mut self, slots: &[Slot<R, N>]) {
         let len = ring_len(self.in_ring + 1);
         let old = std::mem::replace(&mut self.ring, vec![NONE; len]);
+        self.in_ring = 0;
         // Numbers that differ in the smaller ring differ in the larger one.
         for at in old.into_iter().filter(|&at| at != NONE) {
             if let Some(sequence) = slots[at as usize].sequence() {
                 let place = self.place(sequence);
                 self.ring[place] = at;
+                self.in_ring += 1;
             }
         }
     }

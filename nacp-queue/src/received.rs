@@ -8,7 +8,8 @@ use crate::list::{List, NONE};
 use crate::registry::Registry;
 use crate::window::Window;
 
-/// What was received: the last so many keys of each source, to tell a repeat from something new.
+/// What was received: the last so many keys of each source, to tell a repeat from something new
+/// (specification, section 6).
 ///
 /// Every operation is O(1), amortised over growth; forgetting a source with `k` keys is O(k). None
 /// allocates once the window of the source is full.

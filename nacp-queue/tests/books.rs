@@ -253,3 +253,11 @@ fn destinations_are_forgotten_with_their_last_record() {
     let debug = format!("{backlog:?}");
     assert!(debug.starts_with("Backlog { len: 0, bytes: 0"), "{debug}");
 }
+
+#[test]
+fn tables_can_go_to_other_threads() {
+    fn check<T: Send + Sync>() {}
+    check::<Backlog<Message>>();
+    check::<AckPending<Message>>();
+    check::<Received<u64, u8>>();
+}
