@@ -127,7 +127,7 @@ impl World {
         let to = random.pick(&apps);
         let burst = match random.below(100) {
             0..=74 => 1,
-            75..=94 => random.between(2, 6),
+            75..=96 => random.between(2, 6),
             _ => random.between(20, 40),
         };
         match planned.what {
@@ -536,7 +536,9 @@ impl World {
             .subscriptions
             .values()
             .any(|held| held.uid == uid);
-        self.check(!is_twin, || {
+        // Behind a gateway, an impostor's answers look like a restart.
+        let is_misled = self.had_impostor && self.plan.has_gateway;
+        self.check(!is_twin || is_misled, || {
             format!("life {life}: the subscription of #{uid} is doubled")
         });
         if self.sent_of(uid).reached.is_empty() {

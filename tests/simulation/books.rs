@@ -15,19 +15,19 @@ impl World {
         if self.failure.is_some() {
             return;
         }
+        let all = self.lives[life].node.snapshot();
         let held = self
-            .caps_hold(life)
-            .or_else(|| self.sums_hold(life))
-            .or_else(|| self.limits_hold(life));
+            .caps_hold(life, &all)
+            .or_else(|| self.sums_hold(life, &all))
+            .or_else(|| self.limits_hold(life, &all));
         if let Some(broken) = held {
             self.fail(|| format!("life {life}: {broken}"));
         }
     }
 
     /// What is broken about the caps, if anything is.
-    fn caps_hold(&self, life: usize) -> Option<String> {
+    fn caps_hold(&self, life: usize, all: &NodeSnapshot) -> Option<String> {
         let (node, knobs) = (&self.lives[life].node, &self.lives[life].knobs);
-        let all = node.snapshot();
         let exceeds = |table: Table, count: usize, bytes: u64| {
             table.count > count || (table.bytes > bytes && table.count != 1)
         };
@@ -61,9 +61,8 @@ impl World {
     }
 
     /// What is broken about sums and about what the application knows, if anything is.
-    fn sums_hold(&self, life: usize) -> Option<String> {
+    fn sums_hold(&self, life: usize, all: &NodeSnapshot) -> Option<String> {
         let known = &self.lives[life];
-        let all = known.node.snapshot();
         let mut sum = NodeSnapshot::default();
         let mut states = 0;
         for link in known.node.links() {
@@ -109,9 +108,8 @@ impl World {
     }
 
     /// What is broken about deadlines, if anything is.
-    fn limits_hold(&self, life: usize) -> Option<String> {
+    fn limits_hold(&self, life: usize, all: &NodeSnapshot) -> Option<String> {
         let known = &self.lives[life];
-        let all = known.node.snapshot();
         let online = known
             .links
             .values()

@@ -248,6 +248,7 @@ impl World {
         };
         let (app, to) = (self.edges[edge].from, self.edges[edge].to);
         let life = self.new_life(app);
+        self.had_impostor = true;
         self.connect(life, to, true);
         let wait = random.millis(500, 20_000);
         self.after(wait, Happening::Heal(Heal::Impostor(life)));

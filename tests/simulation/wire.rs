@@ -184,6 +184,8 @@ impl End {
     /// the control lane holds goes first.
     pub(crate) fn write(&mut self, now: Duration, net: &NetPlan, random: &mut Random) -> Written {
         let mut written = Written::default();
+        let spread = u64::try_from(net.jitter.as_millis()).unwrap_or(0);
+        let at = now + net.latency + random.millis(0, spread);
         while self.has_room(net) {
             if self.frame.is_none() {
                 if let Some(failed) = self.next_fails() {
@@ -194,7 +196,7 @@ impl End {
                     break;
                 }
             }
-            self.write_frame(now, net, random, &mut written);
+            self.write_frame(at, net, random, &mut written);
         }
         written.is_done = self.is_idle();
         written
@@ -292,7 +294,7 @@ impl End {
 
     fn write_frame(
         &mut self,
-        now: Duration,
+        at: Duration,
         net: &NetPlan,
         random: &mut Random,
         written: &mut Written,
@@ -314,9 +316,10 @@ impl End {
                 taken.len()
             };
             let piece = taken.split_to(cut);
-            written
-                .arrivals
-                .extend(self.pipe.send(now, piece, net, random));
+            let at = self.pipe.send(at, piece, net);
+            if at.is_some() && at != written.arrivals.last().copied() {
+                written.arrivals.extend(at);
+            }
         }
     }
 
@@ -361,26 +364,15 @@ impl End {
 }
 
 impl Pipe {
-    fn send(
-        &mut self,
-        now: Duration,
-        piece: Bytes,
-        net: &NetPlan,
-        random: &mut Random,
-    ) -> Option<Duration> {
+    /// When a piece arrives that would do so at a time if the line were free.
+    fn send(&mut self, at: Duration, piece: Bytes, net: &NetPlan) -> Option<Duration> {
         self.bytes += piece.len();
         if self.flow == Flow::Swallow {
             return None;
         }
-        let spread = u64::try_from(net.jitter.as_millis()).unwrap_or(0);
-        let travel = net.latency + random.millis(0, spread);
-        let drawn = Duration::from_micros(
-            (piece.len() as u64).saturating_mul(1_000_000) / net.bytes_per_second,
-        );
-        let at = (now + travel)
-            .max(self.last + drawn)
-            .max(self.held_until)
-            .max(now + UNIT);
+        let bits = (piece.len() as u64).saturating_mul(1_000_000);
+        let drawn = Duration::from_micros(bits / net.bytes_per_second);
+        let at = (at + UNIT).max(self.last + drawn).max(self.held_until);
         self.last = at;
         self.queue.push_back((at, piece));
         Some(at)

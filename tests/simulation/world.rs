@@ -95,6 +95,7 @@ pub(crate) struct World {
     pub(crate) sent: Vec<Sent>,
     pub(crate) partitions: BTreeSet<(usize, usize)>,
     pub(crate) poisons: BTreeSet<u64>,
+    pub(crate) had_impostor: bool,
     /// The last message, in the order of sending, that went from one life to another.
     pub(crate) latest: BTreeMap<(usize, usize), u64>,
     /// What a message id of a life stood for on the wire.
@@ -163,6 +164,7 @@ impl World {
             sent: Vec::new(),
             partitions: BTreeSet::new(),
             poisons: BTreeSet::new(),
+            had_impostor: false,
             latest: BTreeMap::new(),
             wires: HashMap::new(),
             kins: 0,
