@@ -98,6 +98,7 @@ mod scan;
 mod write;
 
 pub use ciborium;
+pub use smol_str::SmolStr;
 
 pub use app_id::{AppId, AppIdError};
 pub use body::{Body, Message, Outcome, RequestKind, Response, Signal};
