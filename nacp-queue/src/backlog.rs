@@ -235,7 +235,7 @@ impl<R: Record> Backlog<R> {
 
     /// Gives up all memory that is not in use, in O(n).
     ///
-    /// Tables do so by themselves down to about 1024 records.
+    /// Tables do so by themselves down to about 2048 records.
     pub fn shrink_to_fit(&mut self) {
         self.table.shrink_to_fit();
         self.unfit.shrink_to_fit();

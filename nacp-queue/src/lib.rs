@@ -98,7 +98,7 @@
 //!
 //! A resident record takes at most 64 bytes beside itself, and its place in the index: 11 to 23
 //! bytes in the hash table or 8 to 16 in the ring. While no table grows or shrinks, nothing is
-//! allocated. Memory is given back when less than a quarter of it is in use, down to about 1024
+//! allocated. Memory is given back when less than a quarter of it is in use, down to about 2048
 //! records.
 //!
 //! The hash is seeded at random, so a peer that chooses keys cannot plan collisions; it is not a

@@ -67,7 +67,7 @@ fn check_bursts<const KEYS: u8>(bursts: Vec<Burst>, stride: u64) {
                 .iter()
                 .all(|record| backlog.get(&record.key) == Some(record))
         );
-        let room = backlog.len().max(1024) * 4 + 1;
+        let room = backlog.len().max(512) * 4;
         assert!(
             backlog.capacity() <= room,
             "{} for {}",

@@ -117,5 +117,6 @@ impl<R: Record, N: Copy + Default> Table<R, N> {
     }
 }
 
-/// Slots that a table keeps however few records it holds.
-const KEPT_SLOTS: usize = 1024;
+/// Slots that a table keeps however few records it holds, so that bursts of the usual size do not
+/// make it grow and shrink all the time.
+const KEPT_SLOTS: usize = 2048;
