@@ -8,6 +8,7 @@ mod look;
 mod others;
 mod pipes;
 mod proxy;
+mod serve;
 mod support;
 mod talk;
 mod top;
