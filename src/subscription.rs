@@ -107,7 +107,7 @@ impl StreamState {
 /// The events of another app's bus that a pattern matches, as a stream.
 ///
 /// It survives broken connections: what was emitted meanwhile comes behind the reconnect, as far
-/// as it fits the other side's queue, and [`missed`](Notification::missed) tells the rest. If the
+/// as it fits the other side's queue, and [`missed`](field@Notification::missed) tells the rest. If the
 /// other side has forgotten it, it is made again. It ends when its link is dropped.
 ///
 /// Dropping it unsubscribes.

@@ -1,5 +1,5 @@
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU64, Ordering};
 use std::time::Duration;
 
 use nacp_link::{Close, Inbound, Origin, PeerId};
@@ -19,6 +19,8 @@ pub(crate) struct PeerIo {
     changed: Notify,
     /// The reader's task writes soon: nobody else needs to.
     reader_writes: AtomicBool,
+    /// How many of the tasks that the reader has woken have not queued anything yet.
+    awaited: AtomicIsize,
     flush_asked: AtomicBool,
     pub(super) debt: Debt,
     paused: AtomicBool,
@@ -40,12 +42,16 @@ const ROW: Duration = Duration::from_micros(5);
 /// But no more of them than this wait for the reader's task.
 const MAX_LEFT: u64 = 64;
 
+/// How often a reader makes way for tasks that run on other threads, before it writes without theirs.
+const TURNS: usize = 4;
+
 impl PeerIo {
     fn new(sender: Sender) -> Self {
         Self {
             sender,
             changed: Notify::new(),
             reader_writes: AtomicBool::new(false),
+            awaited: AtomicIsize::new(0),
             flush_asked: AtomicBool::new(false),
             debt: Debt::default(),
             paused: AtomicBool::new(false),
@@ -63,6 +69,7 @@ impl PeerIo {
     /// messages. Returns whether it has written.
     pub(super) fn flush_from_caller(&self) -> bool {
         if self.reader_writes.load(Ordering::SeqCst) {
+            self.awaited.fetch_sub(1, Ordering::Relaxed);
             return false;
         }
         let before = self.wrote_at.load(Ordering::Relaxed);
@@ -234,11 +241,16 @@ impl Core {
                 after.creditor = None;
                 return;
             }
-            _ => {
-                let writes = Writes::begin(io);
+            others => {
+                let writes = Writes::begin(io, others);
                 self.watch_over(io);
                 self.start_others(after);
-                tokio::task::yield_now().await;
+                for _ in 0..TURNS {
+                    tokio::task::yield_now().await;
+                    if io.awaited.load(Ordering::Relaxed) <= 0 {
+                        break;
+                    }
+                }
                 drop(writes);
             }
         }
@@ -266,7 +278,9 @@ impl Core {
 struct Writes<'a>(&'a PeerIo);
 
 impl<'a> Writes<'a> {
-    fn begin(io: &'a PeerIo) -> Self {
+    fn begin(io: &'a PeerIo, others: usize) -> Self {
+        let awaited = isize::try_from(others).unwrap_or(isize::MAX);
+        io.awaited.store(awaited, Ordering::Relaxed);
         io.reader_writes.store(true, Ordering::SeqCst);
         Self(io)
     }

@@ -4,10 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use nacp::{
-    AbilityContext, EventContext, HandlerError, LinkState, NApp, OverflowPolicy,
-    Signal,
-};
+use nacp::{AbilityContext, EventContext, HandlerError, LinkState, NApp, OverflowPolicy, Signal};
 
 use crate::support::{Net, Outcome, app, sees, target, until, within};
 

