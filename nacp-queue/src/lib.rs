@@ -128,3 +128,7 @@ pub use evictions::{Evicted, Evictions, Overflow, Refusal, Refused};
 pub use iter::{Drain, DrainPending, Iter, IterPending};
 pub use received::{Forgotten, Heard, Received, ReceivedError};
 pub use record::Record;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
