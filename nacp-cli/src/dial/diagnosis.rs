@@ -30,7 +30,7 @@ pub(crate) fn unreachable(error: &TcpError, limit: Duration) -> Failure {
             "unresolvable",
             format!("{} was not resolved within {limit:?}", escaped(host)),
         )
-        .hint("the DNS server does not answer; try an address in numbers"),
+        .hint(NO_RESOLVER),
         TcpError::Unreachable { attempts } => not_connected(error, attempts),
         TcpError::PortZero | _ => Failure::new(
             Exit::CannotConnect,
@@ -48,10 +48,7 @@ fn not_connected(error: &TcpError, attempts: &[Attempt]) -> Failure {
             "connection-refused",
             "nothing listens there: is the peer running, on this port? `nacp-cli serve` runs one",
         ),
-        Some(io::ErrorKind::TimedOut) => (
-            "connect-timeout",
-            "no answer at all: a wrong address, a machine that is down, or a firewall",
-        ),
+        Some(io::ErrorKind::TimedOut) => ("connect-timeout", NO_ANSWER),
         _ => (
             "unreachable",
             "check the address and this machine's network",
@@ -70,7 +67,7 @@ pub(super) fn diagnose(seen: &Seen, target: &Target, limit: Duration) -> Failure
         return failure.clone();
     }
     if seen.connected.is_none() {
-        return too_late(seen, limit);
+        return too_late(seen, target, limit);
     }
     match &seen.handshake.answer {
         Some(answer) => refused(answer, target),
@@ -79,14 +76,27 @@ pub(super) fn diagnose(seen: &Seen, target: &Target, limit: Duration) -> Failure
 }
 
 /// The limit of the run passed before the connection stood.
-fn too_late(seen: &Seen, limit: Duration) -> Failure {
-    let (stage, what) = match seen.resolved {
-        Some(_) => ("connect", "connection"),
-        None => ("resolve", "address"),
-    };
-    let message = format!("no {what} within {limit:?}");
-    Failure::new(Exit::CannotConnect, stage, "connect-timeout", message)
+fn too_late(seen: &Seen, target: &Target, limit: Duration) -> Failure {
+    let failure =
+        |stage, reason, message| Failure::new(Exit::CannotConnect, stage, reason, message);
+    let address = &target.address;
+    match seen.resolved {
+        Some(_) => {
+            let message = format!("cannot connect to {address}: no answer within {limit:?}");
+            failure("connect", "connect-timeout", message).hint(NO_ANSWER)
+        }
+        None => {
+            let message = format!("{address} was not resolved within {limit:?}");
+            failure("resolve", "unresolvable", message).hint(NO_RESOLVER)
+        }
+    }
 }
+
+/// What to try when a connect gets no answer at all.
+const NO_ANSWER: &str = "no answer at all: a wrong address, a machine that is down, or a firewall";
+
+/// What to try when the resolver gets none.
+const NO_RESOLVER: &str = "the DNS server does not answer; try an address in numbers";
 
 /// The peer answered, and there is no link all the same.
 fn refused(answer: &Answer, target: &Target) -> Failure {
