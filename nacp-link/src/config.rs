@@ -148,6 +148,20 @@ impl Config {
         if self.app_id.is_any() {
             return Err(ConfigError::WildcardApp);
         }
+        if let Some(option) = self.zero_option() {
+            return Err(ConfigError::Zero { option });
+        }
+        if self.effective_dedup_window() < self.queue_max_count {
+            return Err(ConfigError::DedupWindow {
+                window: self.effective_dedup_window(),
+                queue_max_count: self.queue_max_count,
+            });
+        }
+        Ok(())
+    }
+
+    /// The first option that is zero and must not be.
+    fn zero_option(&self) -> Option<&'static str> {
         let durations = [
             ("ack_timeout", self.ack_timeout),
             ("reconnect_grace", self.reconnect_grace),
@@ -178,32 +192,13 @@ impl Config {
             ("submit_max_bytes", self.submit_max_bytes),
             ("max_message_bytes", self.max_message_bytes),
         ];
-        let zero = (durations
-            .iter()
-            .find(|(_, value)| value.is_zero())
-            .map(|(name, _)| *name))
-        .or_else(|| {
-            counts
-                .iter()
-                .find(|(_, value)| *value == 0)
-                .map(|(name, _)| *name)
-        })
-        .or_else(|| {
-            sizes
-                .iter()
-                .find(|(_, value)| *value == 0)
-                .map(|(name, _)| *name)
-        });
-        if let Some(option) = zero {
-            return Err(ConfigError::Zero { option });
-        }
-        if self.effective_dedup_window() < self.queue_max_count {
-            return Err(ConfigError::DedupWindow {
-                window: self.effective_dedup_window(),
-                queue_max_count: self.queue_max_count,
-            });
-        }
-        Ok(())
+        let durations = durations
+            .into_iter()
+            .map(|(name, value)| (name, value.is_zero()));
+        let counts = counts.into_iter().map(|(name, value)| (name, value == 0));
+        let sizes = sizes.into_iter().map(|(name, value)| (name, value == 0));
+        let mut all = durations.chain(counts).chain(sizes);
+        all.find(|(_, is_zero)| *is_zero).map(|(name, _)| name)
     }
 
     pub(crate) fn effective_dedup_window(&self) -> usize {

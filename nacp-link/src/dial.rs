@@ -47,6 +47,12 @@ pub enum DialError {
 }
 
 impl DialError {
+    const fn refused(why: &'static str) -> Self {
+        Self::Refused {
+            why: SmolStr::new_static(why),
+        }
+    }
+
     /// The reason in the specification's words; of a refusal, the other side's.
     pub fn as_str(&self) -> &str {
         match self {
@@ -192,13 +198,7 @@ impl Node {
         }
         match Registered::from_payload(&response.payload) {
             Ok(registered) => self.registered(now, peer, dial, from, registered),
-            Err(_) => self.fail_dial(
-                now,
-                dial,
-                DialError::Refused {
-                    why: SmolStr::new_static("malformed"),
-                },
-            ),
+            Err(_) => self.fail_dial(now, dial, DialError::refused("malformed")),
         }
     }
 
@@ -230,25 +230,13 @@ impl Node {
             resumed,
         } = registered;
         if app == self.config.app_id {
-            return self.fail_dial(
-                now,
-                dial,
-                DialError::Refused {
-                    why: SmolStr::new_static("appId-in-use"),
-                },
-            );
+            return self.fail_dial(now, dial, DialError::refused("appId-in-use"));
         }
         if self.is_second_gateway(&app, info.is_gateway) && !self.config.multi_gateway_downgrade {
             return self.fail_dial(now, dial, DialError::MultiGateway);
         }
         if info.decl.encoded_len() > self.config.max_decl_bytes || self.has_no_link_for(&app) {
-            return self.fail_dial(
-                now,
-                dial,
-                DialError::Refused {
-                    why: SmolStr::new_static("limit-reached"),
-                },
-            );
+            return self.fail_dial(now, dial, DialError::refused("limit-reached"));
         }
         let old = self.by_app.get(&app).and_then(|id| self.peer_of(*id));
         if let Some(old) = old {
@@ -281,9 +269,7 @@ impl Node {
     pub(crate) fn register_timed_out(&mut self, now: Instant, dial: DialId) {
         let is_crossed = self.dials.get(dial).is_some_and(|dial| dial.crossed);
         let error = if is_crossed {
-            DialError::Refused {
-                why: SmolStr::new_static("appId-in-use"),
-            }
+            DialError::refused("appId-in-use")
         } else {
             DialError::ResponseTimeout
         };

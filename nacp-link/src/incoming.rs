@@ -11,7 +11,7 @@ use crate::ids::LinkId;
 use crate::node::Node;
 use crate::peer::{Inbound, Stage};
 use crate::report::{MessageReport, Reason, Subject};
-use crate::{Cause, Close, Content, Lane, PeerId, Transmit};
+use crate::{Cause, Close, Content, DialId, Lane, PeerId, Transmit};
 
 /// A message as large as this may have kept others waiting while it came in.
 const LARGE_MESSAGE_BYTES: u64 = 64 << 10;
@@ -96,27 +96,8 @@ impl Node {
                 }
             },
             Stage::Registering { dial, register } => {
-                let (dial, register) = (*dial, register.clone());
-                match &inbound.decoded {
-                    Decoded::Message(Message {
-                        body: Body::Ack { parent_id },
-                        ..
-                    }) if *parent_id == register => {}
-                    Decoded::Message(Message {
-                        body: Body::Response(response),
-                        from,
-                        ..
-                    }) if response.parent_id == register => {
-                        let (id, from, response) =
-                            (envelope.id.clone(), from.clone(), response.clone());
-                        self.handle_register_answer(now, peer, dial, (id, from, response));
-                    }
-                    Decoded::Message(_) | Decoded::Malformed(_) | Decoded::Unknown { .. } => {
-                        let expected = self.dials.get(dial).and_then(|dial| dial.target.clone());
-                        let is_expected = expected.is_none_or(|app| app == *envelope.from);
-                        self.keep(now, peer, inbound, is_expected);
-                    }
-                }
+                let registering = (*dial, register.clone());
+                self.sort_registering(now, peer, registering, inbound);
             }
             Stage::Deciding(applicant) | Stage::Held(applicant) => {
                 let is_applicant = applicant.app == *envelope.from;
@@ -132,6 +113,36 @@ impl Node {
                 } else {
                     self.keep(now, peer, inbound, is_applicant);
                 }
+            }
+        }
+    }
+
+    /// Beside our own unanswered register only its ACK and its answer are looked at.
+    fn sort_registering(
+        &mut self,
+        now: Instant,
+        peer: PeerId,
+        (dial, register): (DialId, MessageId),
+        inbound: Inbound,
+    ) {
+        let envelope = inbound.decoded.envelope();
+        match &inbound.decoded {
+            Decoded::Message(Message {
+                body: Body::Ack { parent_id },
+                ..
+            }) if *parent_id == register => {}
+            Decoded::Message(Message {
+                body: Body::Response(response),
+                from,
+                ..
+            }) if response.parent_id == register => {
+                let answer = (envelope.id.clone(), from.clone(), response.clone());
+                self.handle_register_answer(now, peer, dial, answer);
+            }
+            Decoded::Message(_) | Decoded::Malformed(_) | Decoded::Unknown { .. } => {
+                let expected = self.dials.get(dial).and_then(|dial| dial.target.as_ref());
+                let is_expected = expected.is_none_or(|app| app == envelope.from);
+                self.keep(now, peer, inbound, is_expected);
             }
         }
     }

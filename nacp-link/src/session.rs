@@ -77,34 +77,8 @@ impl Node {
         if let Some(peer) = self.peers.get_mut(peer) {
             peer.stage = Stage::Bound(link);
         }
-        let replay_until = self.record_seq;
-        if let Some(bound) = self.links.get_mut(link) {
-            debug_assert!(
-                matches!(
-                    lifecycle::step(Some(bound.state()), Cause::Registered),
-                    Ok(Step::Move(_))
-                ) || known.is_none()
-            );
-            self.timers.disarm(&mut bound.grace);
-            bound.grace_over = false;
-            bound.place = Place::Online(peer);
-            bound.dialled = dialled;
-            let superseded = if dialled {
-                bound.session.list()
-            } else {
-                Vec::new()
-            };
-            bound.session = Sessions {
-                current: session,
-                resumed: before,
-                superseded,
-                answer: None,
-            };
-            bound.replay.until = replay_until;
-            bound.replay.alone = self.config.poison_limit > 0 && bound.replay.row >= CAUTIOUS_AFTER;
-            bound.foreign.holds_relayed = !dialled && info.instance.is_none();
-            bound.info = info;
-        }
+        let before = before.filter(|_| resumed);
+        self.set_online(link, (peer, dialled), info, (session, before));
         self.adopt(link);
         self.received.pin(&app);
         self.move_in(link);
@@ -120,6 +94,42 @@ impl Node {
             was_foreign,
             streams,
         }
+    }
+
+    fn set_online(
+        &mut self,
+        id: LinkId,
+        (peer, dialled): (PeerId, bool),
+        info: PeerInfo,
+        (session, before): (Option<Session>, Option<Session>),
+    ) {
+        let until = self.record_seq;
+        let Some(link) = self.links.get_mut(id) else {
+            return;
+        };
+        if lifecycle::step(Some(link.state()), Cause::Registered)
+            != Ok(Step::Move(LinkState::Online))
+        {
+            return;
+        }
+        self.timers.disarm(&mut link.grace);
+        link.grace_over = false;
+        link.place = Place::Online(peer);
+        link.dialled = dialled;
+        link.session = Sessions {
+            current: session,
+            resumed: before,
+            superseded: if dialled {
+                link.session.list()
+            } else {
+                Vec::new()
+            },
+            answer: None,
+        };
+        link.replay.until = until;
+        link.replay.alone = self.config.poison_limit > 0 && link.replay.row >= CAUTIOUS_AFTER;
+        link.foreign.holds_relayed = !dialled && info.instance.is_none();
+        link.info = info;
     }
 
     /// The attempt that a peer belongs to; from here on the peer has an app.
