@@ -3,10 +3,7 @@
     clippy::wildcard_enum_match_arm,
     reason = "a test picks the variants that it looks for"
 )]
-#![expect(
-    clippy::unwrap_used,
-    reason = "whatever cannot go on fails its test"
-)]
+#![expect(clippy::unwrap_used, reason = "whatever cannot go on fails its test")]
 
 #[path = "../support/mod.rs"]
 mod support;
