@@ -319,6 +319,22 @@ impl Node {
         }
     }
 
+    /// Takes some of a link's records out of the backlog; the others keep their places.
+    pub(crate) fn take_queued(
+        &mut self,
+        id: LinkId,
+        is_meant: impl Fn(&Self, &Record) -> bool,
+    ) -> Vec<Record> {
+        let queued = self
+            .backlog
+            .iter(&id)
+            .filter(|record| is_meant(self, record));
+        let keys: Vec<Key> = queued.map(|record| record.key.clone()).collect();
+        keys.iter()
+            .filter_map(|key| self.backlog.remove(key))
+            .collect()
+    }
+
     /// Takes a blocked record out; `false` if it is not there.
     pub(crate) fn remove_blocked(&mut self, id: LinkId, message: &MessageId) -> bool {
         let Some(link) = self.links.get_mut(id) else {

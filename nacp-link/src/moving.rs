@@ -4,7 +4,7 @@ use nacp_proto::AppId;
 
 use crate::ids::LinkId;
 use crate::node::Node;
-use crate::record::{Class, Record};
+use crate::record::{Class, Key, Record};
 
 impl Node {
     /// An app that was reached through a gateway is bound directly: what waits for it moves along.
@@ -25,14 +25,15 @@ impl Node {
     fn move_records(&mut self, gateway: LinkId, id: LinkId, app: &AppId) {
         let is_meant =
             |record: &Record| record.to == *app && !matches!(record.class, Class::Relayed { .. });
-        let (mut moved, pending): (Vec<_>, Vec<_>) = self
-            .pending
-            .drain(&gateway)
-            .partition(|(record, _)| is_meant(record));
-        for (record, deadline) in pending {
-            // They have just been there, so they fit.
-            let _ = self.pending.insert(record, deadline);
-        }
+        let pending = self.pending.iter(&gateway).map(|(record, _)| record);
+        let keys: Vec<Key> = pending
+            .filter(|record| is_meant(record))
+            .map(|record| record.key.clone())
+            .collect();
+        let mut records: Vec<Record> = keys
+            .iter()
+            .filter_map(|key| self.pending.settle(key))
+            .collect();
         let peer = self.peer_of(gateway);
         while let Some(record) = peer
             .and_then(|peer| self.peers.get_mut(peer))
@@ -41,15 +42,9 @@ impl Node {
             if record.is_acknowledged() {
                 self.submitted.remove(record.bytes);
             }
-            moved.push((record, None));
+            records.push(record);
         }
-        let (queued, stays): (Vec<_>, Vec<_>) = self.backlog.drain(&gateway).partition(is_meant);
-        self.backlog.put_back(stays).for_each(drop);
-        let mut records: Vec<Record> = moved
-            .into_iter()
-            .map(|(record, _)| record)
-            .chain(queued)
-            .collect();
+        records.extend(self.take_queued(gateway, |_, record| is_meant(record)));
         records.sort_by_key(|record| record.seq);
         for record in &mut records {
             self.count_out(record);

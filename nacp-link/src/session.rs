@@ -292,14 +292,10 @@ impl Node {
     /// Ends what waits for a lost session, in backlog and among the blocked.
     fn sift_backlog(&mut self, id: LinkId, only: Option<&AppId>, keeps: impl Fn(&Record) -> bool) {
         let is_meant = |record: &Record| only.is_none_or(|app| record.to == *app);
-        let queued: Vec<Record> = self.backlog.drain(&id).collect();
-        let waiters = &self.waiters;
-        let has_waiter = |record: &Record| record.own_id().is_none_or(|id| waiters.contains(id));
-        let (kept, lost): (Vec<_>, Vec<_>) = queued
-            .into_iter()
-            .partition(|record| !is_meant(record) || (keeps(record) && has_waiter(record)));
-        // They have just been in the backlog, so they fit.
-        self.backlog.put_back(kept).for_each(drop);
+        let lost = self.take_queued(id, |node, record| {
+            let has_waiter = record.own_id().is_none_or(|id| node.waiters.contains(id));
+            is_meant(record) && !(keeps(record) && has_waiter)
+        });
         let blocked = self
             .links
             .get_mut(id)
@@ -325,15 +321,7 @@ impl Node {
             .links
             .get(id)
             .map_or(u64::MAX, |link| link.max_message_bytes());
-        if self.backlog.iter(&id).all(|record| record.bytes <= limit) {
-            return;
-        }
-        let queued: Vec<Record> = self.backlog.drain(&id).collect();
-        let (kept, lost): (Vec<_>, Vec<_>) =
-            queued.into_iter().partition(|record| record.bytes <= limit);
-        // They have just been in the backlog, so they fit.
-        self.backlog.put_back(kept).for_each(drop);
-        for record in lost {
+        for record in self.take_queued(id, |_, record| record.bytes > limit) {
             self.report_record(MessageReport::RouteError, &record, Reason::TooLarge);
             self.fail(record, Undelivered::TooLarge);
         }
