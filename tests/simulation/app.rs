@@ -392,7 +392,7 @@ impl World {
             };
             let token = self.call(life, run.from, kind, None, true);
             let (payload, instant) = (self.payload(token.0), self.instant());
-            let answer = if token.0 % 8 == 0 {
+            let answer = if token.0.is_multiple_of(8) {
                 Answer::not_ok("nope", payload)
             } else {
                 Answer::ok(payload)
@@ -593,10 +593,10 @@ impl World {
                     ) => {
                         self.reach(life, payload);
                     }
-                    (MessageReport::ResponseError, Some(Body::Response(response))) => {
-                        if uid_of(&response.payload) != Ok(None) {
-                            self.reach(life, &response.payload);
-                        }
+                    (MessageReport::ResponseError, Some(Body::Response(response)))
+                        if uid_of(&response.payload) != Ok(None) =>
+                    {
+                        self.reach(life, &response.payload);
                     }
                     (MessageReport::AckWarning, _) if reason == Reason::PendingOverflow => {
                         self.overflowed(life, &subject.envelope.id);

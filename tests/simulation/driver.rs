@@ -411,10 +411,8 @@ impl World {
                 Body::Ack { parent_id } => {
                     end.acknowledge(parent_id);
                 }
-                Body::Response(response) => {
-                    if end.beats.remove(&response.parent_id) {
-                        end.acknowledge(&response.parent_id);
-                    }
+                Body::Response(response) if end.beats.remove(&response.parent_id) => {
+                    end.acknowledge(&response.parent_id);
                 }
                 _ => {}
             }
