@@ -337,8 +337,9 @@ impl NApp {
         Ok(request.await?.decode()?)
     }
 
-    /// Sends one heartbeat and waits for its answer; returns how long that took. The node's own
-    /// heartbeats are not touched by it.
+    /// Asks another app for a sign of life; returns how long it took to come. It takes its turn
+    /// behind what was sent before. The node's own heartbeats overtake that:
+    /// [`LinkInfo::round_trip`] tells of them.
     ///
     /// # Errors
     ///

@@ -44,6 +44,11 @@ struct Pair {
 }
 
 fn pair() -> Pair {
+    pair_with(None)
+}
+
+/// With heartbeats of the dialling side.
+fn pair_with(beats: Option<Duration>) -> Pair {
     let (near, far) = (runtime(), runtime());
     let server = far.block_on(async {
         NApp::builder("server")
@@ -61,7 +66,7 @@ fn pair() -> Pair {
     });
     let app = near.block_on(async {
         let app = NApp::builder("client")
-            .heartbeat_interval(None)
+            .heartbeat_interval(beats)
             .reconnect(Reconnect::off())
             .start()
             .await
@@ -225,6 +230,9 @@ fn signals(c: &mut Criterion) {
     group.finish();
 }
 
+/// Notifies that are emitted and not heard, at most.
+const UNHEARD: u64 = 1024;
+
 /// Emits at the far side and waits until the last has come.
 fn notifies(c: &mut Criterion) {
     let mut group = c.benchmark_group("end_to_end/notifies");
@@ -251,25 +259,20 @@ fn notifies(c: &mut Criterion) {
                 let (server, far) = &pair._far;
                 let server = server.clone();
                 let (heard, done) = (Arc::clone(&heard), Arc::clone(&done));
-                let goal = heard.load(Ordering::Relaxed) + count * subscribers;
+                let before = heard.load(Ordering::Relaxed);
                 far.block_on(async move {
                     let emitting = tokio::spawn(async move {
                         let start = Instant::now();
-                        for n in 0..count {
+                        let arrived = || heard.load(Ordering::Relaxed) - before;
+                        for n in 1..=count {
                             server.emit_raw("tick", payload(64));
-                            // As an app would that is not alone on its thread.
-                            if n % 64 == 0 {
-                                tokio::task::yield_now().await;
+                            // More than the queues hold would be refused.
+                            while n * subscribers - arrived() > UNHEARD {
+                                done.notified().await;
                             }
                         }
-                        let mut refused = 0;
-                        while heard.load(Ordering::Relaxed) + refused < goal {
-                            if tokio::time::timeout(Duration::from_secs(1), done.notified())
-                                .await
-                                .is_err()
-                            {
-                                refused = goal - heard.load(Ordering::Relaxed);
-                            }
+                        while arrived() < count * subscribers {
+                            done.notified().await;
                         }
                         start.elapsed()
                     });
@@ -287,7 +290,8 @@ fn large(c: &mut Criterion) {
     let mut group = c.benchmark_group("end_to_end/large");
     group.sample_size(10);
     group.throughput(Throughput::Bytes(LARGE as u64));
-    let pair = pair();
+    // Often enough to meet every transfer.
+    let pair = pair_with(Some(Duration::from_millis(100)));
     let large = payload(LARGE);
     let slowest = Arc::new(AtomicU64::new(0));
     group.bench_function("256_MiB", |b| {
@@ -298,8 +302,10 @@ fn large(c: &mut Criterion) {
                 let (beats, beaten) = (app.clone(), to.clone());
                 let beating = tokio::spawn(async move {
                     loop {
-                        let took = beats.heartbeat(&beaten).await.unwrap();
+                        let link = beats.link(&beaten).unwrap();
+                        let took = link.round_trip.unwrap_or_default();
                         slowest.fetch_max(took.as_micros() as u64, Ordering::Relaxed);
+                        tokio::time::sleep(Duration::from_millis(20)).await;
                     }
                 });
                 let start = Instant::now();
