@@ -385,6 +385,7 @@ impl World {
         let Some(run) = self.lives[life].running.remove(&id) else {
             return;
         };
+        self.lives[life].batch.answered.insert(id);
         for _ in 0..if run.is_twice { 2 } else { 1 } {
             let kind = Kind::Response {
                 request: run.uid,
@@ -516,7 +517,8 @@ impl World {
 
     fn cancelled(&mut self, life: usize, running: RunningId, reason: Undelivered) {
         let run = self.lives[life].running.get_mut(&running);
-        let is_first = run.is_some_and(|run| run.cancelled.replace(reason).is_none());
+        let is_first = run.is_some_and(|run| run.cancelled.replace(reason).is_none())
+            || self.lives[life].batch.answered.contains(&running);
         self.check(is_first, || {
             format!("life {life}: a request is cancelled that does not run")
         });

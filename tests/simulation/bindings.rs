@@ -82,12 +82,11 @@ impl World {
         };
         self.stats
             .count(if resumed { "resumed" } else { "bound anew" });
-        let on_conn = self.conns[conn].ends[end].is_proven;
-        let is_proven = kept
-            .as_ref()
-            .filter(|_| resumed)
-            .map_or(on_conn, |link| link.is_proven);
+        let is_proven = self.conns[conn].ends[end].is_proven;
         let known = &mut self.lives[life];
+        if is_proven {
+            known.proven.insert(other);
+        }
         if kept.is_some() && !resumed {
             known.batch.lost.insert(app);
             known.forgot.insert(app);
@@ -101,7 +100,6 @@ impl World {
                 life: other,
                 conn,
                 kin,
-                is_proven,
             },
         );
     }

@@ -185,8 +185,30 @@ impl World {
                 format!("life {life}: something is left when all is quiet: {all:?}")
             });
         }
+        self.check_deadlines();
         if !self.plan.has_gateway {
             self.check_subscriptions();
+        }
+    }
+
+    /// When nothing waits, only the heartbeats have deadlines: the next beat, the last one's ACK, and
+    /// beats from end to end.
+    fn check_deadlines(&mut self) {
+        for life in self.live() {
+            let known = &self.lives[life];
+            let all = known.node.snapshot();
+            let ends = if self.plan.has_gateway {
+                self.plan.nodes.len()
+            } else {
+                0
+            };
+            let beats = known.knobs.heartbeat.map_or(0, |_| 2 * all.links + ends);
+            self.check(all.calls > 0 || all.timers <= beats, || {
+                format!(
+                    "life {life}: {} deadlines are armed when all is quiet: {all:?}",
+                    all.timers
+                )
+            });
         }
     }
 

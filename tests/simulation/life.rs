@@ -40,6 +40,8 @@ pub(crate) struct Life {
     /// Requests of ours that are unanswered.
     pub(crate) requests: BTreeMap<u64, Asked>,
     pub(crate) disconnects: BTreeMap<usize, u32>,
+    /// Lives that a bind of ours has proven.
+    pub(crate) proven: BTreeSet<usize>,
     /// Apps whose links were dropped or whose sessions were lost: their dedup windows are gone.
     pub(crate) forgot: BTreeSet<usize>,
     /// Apps behind a gateway, and others, that came back as another instance.
@@ -59,8 +61,6 @@ pub(crate) struct LinkModel {
     pub(crate) conn: usize,
     /// Binds that resume each other are of one kin.
     pub(crate) kin: u64,
-    /// Whether the first bind of the kin was proven.
-    pub(crate) is_proven: bool,
 }
 
 /// A request that a handler of ours runs.
@@ -117,6 +117,8 @@ pub(crate) struct Batch {
     /// Peers that the node was told to have ended, and connections that it closed.
     pub(crate) ended: BTreeMap<PeerId, (usize, usize)>,
     pub(crate) closed: BTreeSet<(usize, usize)>,
+    /// Requests that were answered in the middle of the turn.
+    pub(crate) answered: BTreeSet<RunningId>,
     /// `nacp:internal:napp:success`, until its change of a link is told.
     pub(crate) reports: VecDeque<(usize, Reason)>,
 }
@@ -145,6 +147,7 @@ impl Life {
             streams: BTreeMap::new(),
             requests: BTreeMap::new(),
             disconnects: BTreeMap::new(),
+            proven: BTreeSet::new(),
             forgot: BTreeSet::new(),
             lost_sessions: BTreeSet::new(),
             answers_lost: BTreeSet::new(),

@@ -69,9 +69,7 @@ impl World {
             return;
         };
         let (kind, from) = (sent.kind, sent.from);
-        let app = self.lives[life].app;
-        let link = self.lives[from].links.get(&app);
-        let is_proven = link.is_none_or(|link| link.is_proven);
+        let is_proven = self.lives[from].proven.contains(&life);
         let may_go = matches!(kind, Kind::Ability | Kind::Event | Kind::Subscribe);
         self.check(may_go && is_proven, || {
             format!("#{uid} {kind:?} was meant for life {meant} and reaches life {life} (proven: {is_proven})")
