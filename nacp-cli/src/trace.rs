@@ -42,6 +42,8 @@ pub(crate) struct Seen {
     pub(crate) handshake: Handshake,
     /// When the other side ended the connection, or it broke.
     pub(crate) ended: Option<Instant>,
+    /// The fault of the other side for which the node closed the connection.
+    pub(crate) violation: Option<&'static str>,
     /// The socket, to cut the connection under the node.
     socket: Option<TcpStream>,
 }
@@ -74,6 +76,14 @@ impl Trace {
     /// Dropping the future loses nothing.
     pub(crate) async fn changed(&self) {
         self.0.changed.notified().await;
+    }
+
+    /// Notes that the node closed the connection for a fault.
+    pub(crate) fn violated(&self, reason: &'static str) {
+        self.update(|seen| {
+            seen.violation.get_or_insert(reason);
+            seen.ended.get_or_insert_with(Instant::now);
+        });
     }
 
     /// Cuts the connection, so that neither side gets a word of farewell.

@@ -2,7 +2,7 @@ use std::future::{Future, IntoFuture};
 use std::time::Duration;
 
 use nacp::proto::AppId;
-use nacp::{Builder, NApp, Reconnect, RequestError, SubscribeError, Undelivered};
+use nacp::{Builder, NApp, Reconnect, Report, RequestError, SubscribeError, Undelivered};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{Plan, diagnosis, plan};
@@ -49,8 +49,10 @@ impl Session {
             builder = builder.auth(secret.reveal());
         }
         let node = configure(builder).start().await;
+        let node = node.map_err(|error| Failure::local("start", error.to_string()))?;
+        watch_for_faults(&node, &trace)?;
         Ok(Self {
-            node: node.map_err(|error| Failure::local("start", error.to_string()))?,
+            node,
             trace,
             target,
             timeout: plan.timeout,
@@ -136,12 +138,25 @@ impl Session {
                     format!("no answer within {:?}", self.timeout),
                 )),
             },
-            () = self.lost() => Err(Failure::new(
+            () = self.lost() => Err(self.ended(stage)),
+        }
+    }
+
+    /// Why the connection is no more.
+    fn ended(&self, stage: &'static str) -> Failure {
+        match self.trace.seen().violation {
+            Some(reason) => Failure::new(
+                Exit::Violation,
+                stage,
+                reason,
+                format!("what the peer sent is not NACP: {reason}; the connection was closed"),
+            ),
+            None => Failure::new(
                 Exit::LinkLost,
                 stage,
                 "transport-error",
                 "the connection ended before the answer came",
-            )),
+            ),
         }
     }
 
@@ -160,6 +175,20 @@ impl Session {
         }
         self.node.terminate_now();
     }
+}
+
+/// Leaves in the trace for which fault the node closed the connection.
+fn watch_for_faults(node: &NApp, trace: &Trace) -> Result<(), Failure> {
+    let trace = trace.clone();
+    let listening = node.listen("nact:peer:error", move |event| {
+        if let Some(Report::PeerError { reason, .. }) = event.payload().report()
+            && *reason != "transport-error"
+        {
+            trace.violated(reason);
+        }
+    });
+    let failed = |error: nacp::ListenError| Failure::local("start", error.to_string());
+    listening.map(drop).map_err(failed)
 }
 
 /// What a request that has no result means.

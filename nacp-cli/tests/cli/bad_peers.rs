@@ -222,6 +222,22 @@ fn a_frame_with_the_wrong_magic_is_a_violation() {
 }
 
 #[test]
+fn garbage_after_a_good_register_is_a_violation_at_once() {
+    let address = server(|stream| {
+        let mut peer = FakePeer::new(stream, "mad");
+        peer.accept();
+        peer.write(&[0x9e; 64]);
+        while peer.recv().is_some() {}
+    });
+    let run = run(&["probe", &address.to_string(), "--timeout", "20s", "--json"]);
+    assert_eq!(run.code, 7, "{run:?}");
+    assert!(run.took < Duration::from_secs(10), "{run:?}");
+    let document = run.json();
+    assert_eq!(document["error"]["stage"], "introduce");
+    assert_eq!(document["error"]["reason"], "version-mismatch");
+}
+
+#[test]
 fn a_peer_that_hangs_up_loses_the_link() {
     let address = server(|stream| {
         FakePeer::new(stream, "rude").recv();
