@@ -3,15 +3,13 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use nacp_link::{
-    Close, Connect, Content, DialId, Event, Inbound, Lane, Origin, PeerId, Transmit, Trust, Verdict,
-};
+use nacp_link::{Content, Inbound, Lane, PeerId, Transmit};
 use nacp_proto::{Body, Decoded, Encoded, Message, MessageType};
 
-use super::sent::{Kind, uid_of};
+use super::sent::uid_of;
 use super::trace::hash_of;
-use super::wire::{Conn, End, Flow, Note};
-use super::world::{Happening, Phase, World};
+use super::wire::{End, Flow, Note};
+use super::world::{Happening, World};
 
 /// Repeats and ghosts draw from so many messages.
 const HEARD: usize = 8;
@@ -141,70 +139,6 @@ impl World {
         }
     }
 
-    fn close(&mut self, life: usize, at: (usize, usize), how: Close) {
-        self.trace
-            .log(self.now, || format!("life {life} closes {at:?}: {how:?}"));
-        self.lose_reports(at);
-        let keeps = self.random.percent(50);
-        self.lives[life].batch.closed.insert(at);
-        let end = self.end(at);
-        end.is_up = false;
-        if let Some(peer) = end.peer {
-            self.lives[life].peers.remove(&peer);
-        }
-        self.end((at.0, 1 - at.1)).pipe.flow = Flow::Swallow;
-        match how {
-            Close::Flush | Close::Refuse => self.end(at).is_flushing = true,
-            _ => self.abort(at, keeps),
-        }
-        self.maybe_ghost(at);
-    }
-
-    /// A reset leaves an end. What is under way may still come before it.
-    fn abort(&mut self, at: (usize, usize), keeps: bool) {
-        let latency = self.plan.net.latency;
-        let now = self.now;
-        let end = self.end(at);
-        end.discard();
-        let is_open = end.pipe.flow == Flow::Open;
-        let heard = end
-            .pipe
-            .last_arrival()
-            .filter(|_| keeps)
-            .unwrap_or(now)
-            .max(end.pipe.held_until);
-        if !keeps {
-            end.pipe.cut(0);
-        }
-        end.pipe.flow = Flow::Swallow;
-        if is_open {
-            self.schedule(heard + latency, Happening::Down(at.0, 1 - at.1));
-        }
-    }
-
-    /// The process of an end is no more.
-    pub(crate) fn process_died(&mut self, conn: usize, end: usize) {
-        let at = (conn, end);
-        self.lose_reports(at);
-        let known = self.end(at);
-        known.is_up = false;
-        known.is_flushing = false;
-        self.end((conn, 1 - end)).pipe.flow = Flow::Swallow;
-        match self.random.below(10) {
-            0..=6 => {
-                let keeps = self.random.percent(50);
-                self.abort(at, keeps);
-            }
-            7..=8 => {
-                self.end(at).pipe.swallow();
-                let wait = self.random.millis(1000, 30_000);
-                self.after(wait, Happening::Down(conn, 1 - end));
-            }
-            _ => self.end(at).pipe.swallow(),
-        }
-        self.end(at).discard();
-    }
-
     pub(crate) fn write(&mut self, conn: usize, end: usize) {
         let now = self.now;
         let known = &mut self.conns[conn].ends[end];
@@ -269,7 +203,7 @@ impl World {
         self.write(conn, end);
     }
 
-    fn tell_accepted(&mut self, at: (usize, usize)) {
+    pub(super) fn tell_accepted(&mut self, at: (usize, usize)) {
         let (now, instant) = (self.now, self.instant());
         let end = self.end(at);
         let Some(peer) = end.peer.filter(|_| end.is_up && end.has_unreported()) else {
@@ -299,7 +233,7 @@ impl World {
     }
 
     /// What was accepted without being told stays untold.
-    fn lose_reports(&mut self, at: (usize, usize)) {
+    pub(super) fn lose_reports(&mut self, at: (usize, usize)) {
         for (_, note) in std::mem::take(&mut self.end(at).unreported) {
             if let Some(uid) = note.uid.and_then(|uid| usize::try_from(uid).ok()) {
                 self.sent[uid].was_unreported = true;
@@ -435,245 +369,6 @@ impl World {
         if let Some(peer) = peer {
             self.lives[life].node.handle_message(instant, peer, inbound);
         }
-    }
-
-    /// Both ends of a connection are cut off at once.
-    pub(crate) fn reset(&mut self, conn: usize) {
-        self.trace
-            .log(self.now, || format!("connection {conn} is reset"));
-        for end in 0..2 {
-            self.conns[conn].ends[end].pipe.cut(0);
-            let wait = self.random.millis(0, 30);
-            self.after(wait, Happening::Down(conn, end));
-        }
-        self.conns[conn].is_broken = true;
-    }
-
-    pub(crate) fn down(&mut self, conn: usize, end: usize) {
-        let at = (conn, end);
-        let Some(peer) = self
-            .end(at)
-            .peer
-            .filter(|_| self.conns[conn].ends[end].is_up)
-        else {
-            return;
-        };
-        let life = self.end(at).life;
-        self.trace
-            .log(self.now, || format!("life {life} hears the end of {at:?}"));
-        let now = self.now;
-        if now >= self.end(at).late_until {
-            self.tell_accepted(at);
-        }
-        self.lose_reports(at);
-        let known = self.end(at);
-        known.is_up = false;
-        known.discard();
-        known.pipe.flow = Flow::Swallow;
-        self.lives[life].peers.remove(&peer);
-        self.lives[life].batch.ended.insert(peer, at);
-        let instant = self.instant();
-        self.lives[life]
-            .node
-            .handle_disconnected(instant, peer, None);
-        self.turn(life);
-        self.maybe_ghost(at);
-        // A half that was flushed goes on; any other hears of it.
-        let wait = self.plan.net.latency;
-        if !self.conns[conn].ends[1 - end].is_flushing
-            && !self.conns[conn].is_broken
-            && self.random.percent(50)
-        {
-            self.after(wait, Happening::Down(conn, 1 - end));
-        }
-    }
-
-    fn maybe_ghost(&mut self, at: (usize, usize)) {
-        if self.random.percent(30) {
-            let wait = self.random.millis(0, 20_000);
-            self.after(wait, Happening::Ghost(at.0, at.1));
-        }
-    }
-
-    /// Whatever still comes of a connection that has ended changes nothing.
-    pub(crate) fn ghost(&mut self, conn: usize, end: usize) {
-        let instant = self.instant();
-        let known = &self.conns[conn].ends[end];
-        let life = known.life;
-        let Some(peer) = known
-            .peer
-            .filter(|_| !known.is_up && self.lives[life].is_alive)
-        else {
-            return;
-        };
-        let heard: Vec<Bytes> = known.heard.iter().cloned().collect();
-        let accepted = known.accepted;
-        self.stats.count("ghost");
-        let node = &mut self.lives[life].node;
-        let before = node.snapshot();
-        for bytes in heard {
-            if let Ok(decoded) = Message::decode(&bytes) {
-                node.handle_message(instant, peer, Inbound { bytes, decoded });
-            }
-        }
-        node.handle_progress(instant, peer, 100_000);
-        node.handle_send_failed(peer, accepted.bulk);
-        node.handle_accepted(
-            instant,
-            peer,
-            nacp_link::Accepted {
-                control: u64::MAX,
-                bulk: u64::MAX,
-            },
-        );
-        node.handle_authorized(instant, peer, Verdict::AdmitProven);
-        node.handle_disconnected(instant, peer, None);
-        let after = node.snapshot();
-        let transmit = node.poll_transmit();
-        let event = std::iter::from_fn(|| node.poll_event())
-            .find(|event| !matches!(event, Event::Report(_)));
-        self.check(before == after && transmit.is_none() && event.is_none(), || {
-            format!("life {life}: inputs of {peer:?}, which has ended, did something: {transmit:?} {event:?} {before:?} {after:?}")
-        });
-    }
-
-    pub(crate) fn redial_after(&mut self, edge: usize, wait: Duration) {
-        if !self.edges[edge].is_due {
-            self.edges[edge].is_due = true;
-            self.after(wait, Happening::Redial(edge));
-        }
-    }
-
-    pub(crate) fn redial(&mut self, at: usize) {
-        let edge = &mut self.edges[at];
-        edge.is_due = false;
-        let (from, to) = (edge.from, edge.to);
-        let Some(life) = self.current[from] else {
-            return;
-        };
-        let edge = &self.edges[at];
-        if edge.is_dialling || edge.is_suspended || self.phase == Phase::Ending {
-            return;
-        }
-        if self.lives[life].is_ending
-            || self.lives[life].is_online(to)
-            || self.lives[life].leaving.contains(&to)
-        {
-            return;
-        }
-        self.edges[at].is_dialling = true;
-        let names = self.random.percent(95);
-        self.connect(life, to, names);
-    }
-
-    pub(crate) fn connect(&mut self, life: usize, to: usize, names: bool) {
-        let token = self.call(life, to, Kind::Connect, None, false);
-        let target = names.then(|| self.plan.nodes[to].app.clone());
-        let connect = self.lives[life].node.connect(target, None, Some(token));
-        if let Connect::Dial(dial) = connect {
-            self.attempt(life, to, dial, names);
-        }
-        self.turn(life);
-    }
-
-    fn attempt(&mut self, life: usize, to: usize, dial: DialId, is_named: bool) {
-        let latency = self.plan.net.latency;
-        let from = self.lives[life].app;
-        let is_parted = self.partitions.contains(&(from.min(to), from.max(to)));
-        let Some(target) = self.current[to].filter(|target| !is_parted && *target != life) else {
-            let wait = latency + self.random.millis(0, 500);
-            return self.after(wait, Happening::DialFailed(life, dial));
-        };
-        let is_proven = self.plan.net.is_proven;
-        let conn = self.conns.len();
-        self.conns.push(Conn {
-            ends: [End::new(life, is_proven), End::new(target, is_proven)],
-            dial,
-            is_named,
-            dialler_kept: None,
-            bound: None,
-            is_broken: false,
-        });
-        for end in 0..2 {
-            let wait = latency + self.random.millis(0, 10);
-            self.after(wait, Happening::Up(conn, end));
-        }
-    }
-
-    pub(crate) fn dial_failed(&mut self, life: usize, dial: DialId) {
-        if self.lives[life].is_alive {
-            let instant = self.instant();
-            self.lives[life].node.handle_dial_failed(instant, dial);
-            self.turn(life);
-        }
-    }
-
-    pub(crate) fn connected(&mut self, conn: usize, end: usize) {
-        let instant = self.instant();
-        let (life, other) = (
-            self.conns[conn].ends[end].life,
-            self.conns[conn].ends[1 - end].life,
-        );
-        if !self.lives[life].is_alive {
-            return self.after(Duration::ZERO, Happening::Down(conn, 1 - end));
-        }
-        if end == 0 {
-            let app = self.lives[other].app;
-            let kept = self.lives[life]
-                .links
-                .get(&app)
-                .map(|link| (link.life, link.kin));
-            let is_leaving = self.lives[life].leaving.contains(&app);
-            let is_told = self.conns[conn].is_named && !is_leaving;
-            self.conns[conn].dialler_kept = kept.filter(|_| is_told);
-        }
-        let known = &self.conns[conn].ends[end];
-        let trust = if known.is_proven {
-            Trust::Proven
-        } else {
-            Trust::Unproven
-        };
-        let origin = if end == 0 {
-            Origin::Dialled(self.conns[conn].dial)
-        } else {
-            Origin::Accepted
-        };
-        let peer = self.lives[life]
-            .node
-            .handle_connected(instant, origin, trust);
-        self.trace.log(self.now, || {
-            format!(
-                "life {life} is connected by {:?} to life {other}",
-                (conn, end)
-            )
-        });
-        self.lives[life].peers.insert(peer, (conn, end));
-        let known = self.end((conn, end));
-        known.peer = Some(peer);
-        known.is_up = true;
-        self.turn(life);
-        if self.conns[conn].is_broken {
-            return self.down(conn, end);
-        }
-        self.after(Duration::ZERO, Happening::Arrive(conn, end));
-    }
-
-    pub(crate) fn decide(&mut self, life: usize, peer: PeerId, verdict: Verdict) {
-        if !self.lives[life].is_alive {
-            return;
-        }
-        if let Some(at) = self.lives[life].peers.get(&peer).copied() {
-            match verdict {
-                Verdict::Admit => self.end(at).is_proven = false,
-                Verdict::AdmitProven => self.end(at).is_proven = true,
-                _ => {}
-            }
-        }
-        let instant = self.instant();
-        self.lives[life]
-            .node
-            .handle_authorized(instant, peer, verdict);
-        self.turn(life);
     }
 }
 

@@ -7,13 +7,17 @@
 mod app;
 mod bindings;
 mod books;
+mod closing;
+mod dialling;
 mod driver;
 mod faults;
+mod handlers;
 mod life;
 mod oracle;
 mod plan;
 mod random;
 mod sent;
+mod settling;
 mod shrink;
 mod stats;
 mod trace;
