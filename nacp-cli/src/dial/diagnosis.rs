@@ -12,6 +12,14 @@ use crate::failure::Failure;
 use crate::target::Target;
 use crate::trace::{Answer, Fault, Seen, stranger};
 
+/// How an attempt ended.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct End {
+    /// Whether its time was up. If not, something ended it.
+    pub(super) is_late: bool,
+    pub(super) limit: Duration,
+}
+
 /// No address came of the name, or none of its addresses could be connected to.
 pub(crate) fn unreachable(error: &TcpError, limit: Duration) -> Failure {
     match error {
@@ -49,6 +57,8 @@ fn not_connected(error: &TcpError, attempts: &[Attempt]) -> Failure {
             "nothing listens there: is the peer running, on this port? `nacp-cli serve` runs one",
         ),
         Some(io::ErrorKind::TimedOut) => ("connect-timeout", NO_ANSWER),
+        // The handshake of TCP was over: it was reset after that.
+        Some(io::ErrorKind::ConnectionReset) => return reset(),
         _ => (
             "unreachable",
             "check the address and this machine's network",
@@ -61,17 +71,17 @@ fn not_connected(error: &TcpError, attempts: &[Attempt]) -> Failure {
     Failure::new(Exit::CannotConnect, "connect", reason, message).hint(hint)
 }
 
-/// Why there is no link, by what was seen of the attempt.
-pub(super) fn diagnose(seen: &Seen, target: &Target, limit: Duration) -> Failure {
+/// Why there is no link, by what was seen of the attempt and how that ended.
+pub(super) fn diagnose(seen: &Seen, target: &Target, end: End) -> Failure {
     if let Some(failure) = &seen.unreachable {
         return failure.clone();
     }
     if seen.connected.is_none() {
-        return too_late(seen, target, limit);
+        return too_late(seen, target, end.limit);
     }
     match &seen.handshake.answer {
         Some(answer) => refused(answer, target),
-        None => unanswered(seen, target, limit),
+        None => unanswered(seen, target, end),
     }
 }
 
@@ -119,16 +129,16 @@ fn refused(answer: &Answer, target: &Target) -> Failure {
 }
 
 /// The connection stands, or stood, and what came over it is no answer.
-fn unanswered(seen: &Seen, target: &Target, limit: Duration) -> Failure {
+fn unanswered(seen: &Seen, target: &Target, end: End) -> Failure {
     let handshake = &seen.handshake;
     if let Some(fault) = handshake.fault {
         return violation(fault, &handshake.first_bytes);
     }
     let is_torn = handshake.first_byte.is_some() && handshake.first_message.is_none();
-    match (is_torn, seen.ended.is_some()) {
+    match (is_torn, end.is_late) {
         (true, _) => torn(&handshake.first_bytes),
-        (false, true) => closed(),
-        (false, false) => silent(target, limit),
+        (false, true) => silent(target, end.limit),
+        (false, false) => closed(),
     }
 }
 
@@ -154,6 +164,11 @@ fn torn(first_bytes: &[u8]) -> Failure {
         None => failure(format!("no whole frame came, only {}", shown(first_bytes)))
             .hint("check that the port belongs to a NACP peer"),
     }
+}
+
+fn reset() -> Failure {
+    let message = "the peer accepted the connection and reset it at once";
+    Failure::new(Exit::LinkLost, "connect", "transport-closed", message)
 }
 
 fn closed() -> Failure {

@@ -89,11 +89,14 @@ impl Session {
         let connecting = self.node.connect(target).into_future();
         match timeout_at(deadline, connecting).await {
             Ok(Ok(peer)) => Ok(peer),
-            Ok(Err(_)) | Err(_) => {
-                let seen = self.trace.seen();
-                Err(diagnosis::diagnose(&seen, &self.target, limit))
-            }
+            Ok(Err(error)) => Err(self.diagnose(error.is_timeout(), limit)),
+            Err(_) => Err(self.diagnose(true, limit)),
         }
+    }
+
+    fn diagnose(&self, is_late: bool, limit: Duration) -> Failure {
+        let end = diagnosis::End { is_late, limit };
+        diagnosis::diagnose(&self.trace.seen(), &self.target, end)
     }
 
     /// Native peers tell their name to who asks for anybody.

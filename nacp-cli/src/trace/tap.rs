@@ -30,8 +30,7 @@ impl Tap {
     fn look(&mut self, read: &[u8]) {
         let now = Instant::now();
         if read.is_empty() {
-            self.trace
-                .update(|seen| seen.ended = seen.ended.or(Some(now)));
+            self.note_end();
         } else if !self.is_done {
             self.trace.update(|seen| {
                 seen.handshake.read(now, read);
@@ -40,8 +39,16 @@ impl Tap {
         }
     }
 
+    fn note_end(&self) {
+        self.trace.update(|seen| {
+            seen.ended.get_or_insert_with(Instant::now);
+        });
+    }
+
     fn note_sent(&mut self, written: &io::Result<usize>) {
-        if !self.has_sent && written.is_ok() {
+        if written.is_err() {
+            self.note_end();
+        } else if !self.has_sent {
             self.has_sent = true;
             self.trace.update(|seen| seen.sent = Some(Instant::now()));
         }

@@ -255,6 +255,20 @@ fn a_peer_that_hangs_up_loses_the_link() {
 }
 
 #[test]
+fn a_peer_that_resets_the_connection_at_once_loses_the_link() {
+    let address = server(|stream| {
+        let stream = socket2::Socket::from(stream);
+        stream.set_linger(Some(Duration::ZERO)).unwrap();
+    });
+    for _ in 0..5 {
+        let run = run(&["probe", &address.to_string(), "--timeout", "20s", "--json"]);
+        assert_eq!(run.code, 6, "{run:?}");
+        assert_eq!(run.json()["error"]["reason"], "transport-closed", "{run:?}");
+        assert!(run.took < Duration::from_secs(10), "{run:?}");
+    }
+}
+
+#[test]
 fn each_refusal_is_told_with_its_reason_and_what_heals_it() {
     for (reason, hint) in [
         ("appId-in-use", "another AppId"),
