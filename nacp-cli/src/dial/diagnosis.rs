@@ -137,6 +137,7 @@ fn unanswered(seen: &Seen, target: &Target, end: End) -> Failure {
     let is_torn = handshake.first_byte.is_some() && handshake.first_message.is_none();
     match (is_torn, end.is_late) {
         (true, _) => torn(&handshake.first_bytes),
+        (false, true) if handshake.ack.is_some() => undecided(end.limit),
         (false, true) => silent(target, end.limit),
         (false, false) => closed(),
     }
@@ -177,6 +178,16 @@ fn closed() -> Failure {
         "register",
         "transport-closed",
         "the peer closed the connection before it answered the register",
+    )
+}
+
+/// The register has come there, and nothing came of it.
+fn undecided(limit: Duration) -> Failure {
+    let message =
+        format!("the peer has acknowledged the register and did not answer it within {limit:?}");
+    Failure::new(Exit::TimedOut, "register", "response-timeout", message).hint(
+        "the app is there and does not decide: is it busy or stuck? Its log should tell; a longer \
+         --timeout gives it more time",
     )
 }
 

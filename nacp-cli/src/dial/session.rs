@@ -74,11 +74,16 @@ impl Session {
             .register(deadline - reserve, self.timeout - reserve)
             .await;
         match registered {
-            Err(silence) if silence.reason == "response-timeout" => {
+            Err(silence) if silence.reason == "response-timeout" && !self.is_acked() => {
                 Err(self.who_is_there(app, silence, deadline).await)
             }
             other => other,
         }
+    }
+
+    /// Whether the app that was asked for has the register.
+    fn is_acked(&self) -> bool {
+        self.trace.seen().handshake.ack.is_some()
     }
 
     async fn register(&self, deadline: Instant, limit: Duration) -> Result<AppId, Failure> {

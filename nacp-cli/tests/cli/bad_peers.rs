@@ -269,6 +269,27 @@ fn a_peer_that_resets_the_connection_at_once_loses_the_link() {
 }
 
 #[test]
+fn a_peer_that_acks_the_register_and_does_not_answer_is_not_taken_for_another() {
+    let address = server(|stream| {
+        let mut peer = FakePeer::new(stream, "slow");
+        if let Some(register) = peer.recv() {
+            peer.ack(&register);
+        }
+        while peer.recv().is_some() {}
+    });
+    expect(
+        &format!("slow@{address}"),
+        &Expected {
+            code: 5,
+            stage: "register",
+            reason: "response-timeout",
+            message: "has acknowledged the register and did not answer",
+            hint: "busy or stuck",
+        },
+    );
+}
+
+#[test]
 fn each_refusal_is_told_with_its_reason_and_what_heals_it() {
     for (reason, hint) in [
         ("appId-in-use", "another AppId"),
