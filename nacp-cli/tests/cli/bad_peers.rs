@@ -4,6 +4,8 @@
 use std::io::Write;
 use std::time::Duration;
 
+use nacp::proto::{Outcome, Payload};
+
 use crate::support::fake_peer::FakePeer;
 use crate::support::{Run, closed_port, run, server, stay_silent};
 
@@ -287,6 +289,39 @@ fn a_peer_that_acks_the_register_and_does_not_answer_is_not_taken_for_another() 
             hint: "busy or stuck",
         },
     );
+}
+
+#[test]
+fn a_peer_that_refuses_introduce_and_subscribe_is_probed_to_the_end() {
+    let address = server(|stream| {
+        stream.set_nodelay(true).unwrap();
+        let mut peer = FakePeer::new(stream, "private");
+        peer.accept();
+        peer.refuse_subscriptions("not-exposed");
+        peer.serve(|target| {
+            let why = Some("no-processor".into());
+            let is_beat = target == "NApp.heartbeat";
+            let outcome = if is_beat {
+                Outcome::Ok
+            } else {
+                Outcome::NotOk { why }
+            };
+            Some((outcome, Payload::empty()))
+        });
+    });
+    let run = run(&["probe", &address.to_string(), "--json"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let document = run.json();
+    for (stage, status) in [
+        ("introduce", "warn"),
+        ("heartbeat", "ok"),
+        ("subscribe", "warn"),
+        ("good-bye", "ok"),
+    ] {
+        let stages = document["stages"].as_array().unwrap();
+        let found = stages.iter().find(|known| known["name"] == stage).unwrap();
+        assert_eq!(found["status"], status, "{run:?}");
+    }
 }
 
 #[test]

@@ -12,21 +12,36 @@ use super::stage::Stage;
 use super::stages::Probe;
 use crate::dial::not_subscribed;
 use crate::escape::escaped;
+use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::latency::{Latency, Summary, millis};
 
 /// On this machine, what TCP's delayed ACK costs a peer that writes header and body apart.
 const DELAYED_ACK: Duration = Duration::from_millis(35);
 
-pub(super) async fn introduce(probe: &Probe<'_>, peer: &AppId) -> Result<(Stage, Decl), Failure> {
+/// Asks for what the app declares. A peer that keeps it to itself may be well in all else.
+pub(super) async fn introduce(
+    probe: &Probe<'_>,
+    peer: &AppId,
+) -> Result<(Stage, Option<Decl>), Failure> {
     let began = Instant::now();
     let call = probe.session.node.introduce(peer);
-    let decl = probe
-        .session
-        .answer("introduce", probe.deadline, call)
-        .await?;
-    let stage = Stage::ok("introduce", Some(began.elapsed()), declared(&decl));
-    Ok((stage, decl))
+    let answer = probe.session.answer("introduce", probe.deadline, call);
+    let answer = answer.await;
+    let took = Some(began.elapsed());
+    match answer {
+        Ok(decl) => Ok((Stage::ok("introduce", took, declared(&decl)), Some(decl))),
+        Err(refusal) if refusal.exit == Exit::SaidNo => {
+            let stage = refused("introduce", took, &refusal);
+            let hint = "what the app declares is not known; the protocol asks for an answer";
+            Ok((stage.warn(hint), None))
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+fn refused(stage: &'static str, took: Option<Duration>, refusal: &Failure) -> Stage {
+    Stage::ok(stage, took, format!("refused: {}", refusal.message))
 }
 
 /// What an app declares, a line for each kind.
@@ -90,13 +105,18 @@ pub(super) async fn subscribe(probe: &Probe<'_>, peer: &AppId) -> Result<Stage, 
         let subscription = probe.session.node.subscribe(peer, &name).await?;
         subscription.unsubscribe().await
     };
-    match timeout_at(probe.deadline, there_and_back).await {
-        Ok(Ok(())) => Ok(Stage::ok(
-            "subscribe",
-            Some(began.elapsed()),
-            "and unsubscribe",
-        )),
-        Ok(Err(error)) => Err(not_subscribed("subscribe", &error)),
+    let ended = timeout_at(probe.deadline, there_and_back).await;
+    let took = Some(began.elapsed());
+    match ended {
+        Ok(Ok(())) => Ok(Stage::ok("subscribe", took, "and unsubscribe")),
+        Ok(Err(error)) => {
+            let failure = not_subscribed("subscribe", &error);
+            if failure.exit != Exit::SaidNo {
+                return Err(failure);
+            }
+            let hint = "the probe's own event was refused; others may not be";
+            Ok(refused("subscribe", took, &failure).warn(hint))
+        }
         Err(_) => Err(Failure::timed_out(
             "subscribe",
             "no answer to the subscribe",

@@ -75,7 +75,7 @@ impl<'a> Probe<'a> {
         self.peer = Some(peer.clone());
         self.enter("introduce");
         let (stage, decl) = link::introduce(self, &peer).await?;
-        self.decl = Some(decl);
+        self.decl = decl;
         self.stages.push(stage, output)?;
         self.enter("heartbeat");
         let (stage, summary) = link::heartbeat(self, &peer, self.scope.count).await?;

@@ -17,6 +17,8 @@ pub(crate) struct FakePeer {
     decoder: FrameDecoder,
     sent: u8,
     app: AppId,
+    /// What it answers to a subscribe or an unsubscribe.
+    subscriptions: Outcome,
 }
 
 impl FakePeer {
@@ -26,7 +28,14 @@ impl FakePeer {
             decoder: FrameDecoder::new(ReassemblyLimits::default()),
             sent: 0,
             app: AppId::new(app).unwrap(),
+            subscriptions: Outcome::Ok,
         }
+    }
+
+    /// From now on refuses each subscribe.
+    pub(crate) fn refuse_subscriptions(&mut self, why: &str) {
+        let why = Some(why.into());
+        self.subscriptions = Outcome::NotOk { why };
     }
 
     /// The next message; `None` when the other side has closed.
@@ -131,7 +140,8 @@ impl FakePeer {
                 }
                 Body::Subscribe { .. } | Body::Unsubscribe { .. } => {
                     self.ack(&message);
-                    self.answer(&message, Outcome::Ok, Payload::empty());
+                    let outcome = self.subscriptions.clone();
+                    self.answer(&message, outcome, Payload::empty());
                 }
                 Body::Register(_) | Body::Response(_) | Body::Signal { .. } => self.ack(&message),
             }
