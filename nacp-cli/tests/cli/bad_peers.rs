@@ -325,6 +325,21 @@ fn a_peer_that_refuses_introduce_and_subscribe_is_probed_to_the_end() {
 }
 
 #[test]
+fn a_peer_that_leaves_introduce_unanswered_is_slow_and_no_probe_is_advised() {
+    let address = server(|stream| {
+        let mut peer = FakePeer::new(stream, "stuck");
+        peer.accept();
+        peer.serve(|_| None);
+    });
+    let target = address.to_string();
+    let (human, json) = probe(&target);
+    assert_eq!(human.code, 5, "{human:?}");
+    assert!(human.stderr.contains("this stage is slow"), "{human:?}");
+    assert!(!human.stderr.contains("nacp-cli probe"), "{human:?}");
+    assert_eq!(json.json()["error"]["stage"], "introduce");
+}
+
+#[test]
 fn each_refusal_is_told_with_its_reason_and_what_heals_it() {
     for (reason, hint) in [
         ("appId-in-use", "another AppId"),

@@ -49,7 +49,10 @@ impl<'a> Probe<'a> {
 
     /// Goes through all stages, up to the first that fails; the others show as skipped.
     pub(super) async fn go(&mut self, output: &mut Output) -> Result<(), Stop> {
-        let ended = self.all(output).await;
+        let mut ended = self.all(output).await;
+        if let Err(Stop::Failed(failure)) = &mut ended {
+            self.advise(failure);
+        }
         if let Err(Stop::Failed(failure)) = &ended {
             self.failed(failure, output)?;
         }
@@ -98,6 +101,22 @@ impl<'a> Probe<'a> {
         self.enter("good-bye");
         let stage = link::good_bye(self, &peer).await?;
         Ok(self.stages.push(stage, output)?)
+    }
+
+    /// What is usually advised is to run a probe.
+    fn advise(&self, failure: &mut Failure) {
+        let advice = match (self.current, failure.reason.as_str()) {
+            (Some(_), "timeout") => {
+                "the link stands and this stage is slow: give it more time with --timeout; the \
+                 peer's log should tell what it does meanwhile"
+            }
+            (Some("call"), "no-processor") => {
+                "the stage introduce lists what the app declares; an event is called with \
+                 `nacp-cli call --event`"
+            }
+            _ => return,
+        };
+        failure.hint = Some(advice.to_owned());
     }
 
     const fn enter(&mut self, stage: &'static str) {
