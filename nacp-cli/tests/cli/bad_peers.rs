@@ -336,7 +336,11 @@ fn a_peer_that_leaves_introduce_unanswered_is_slow_and_no_probe_is_advised() {
     assert_eq!(human.code, 5, "{human:?}");
     assert!(human.stderr.contains("this stage is slow"), "{human:?}");
     assert!(!human.stderr.contains("nacp-cli probe"), "{human:?}");
-    assert_eq!(json.json()["error"]["stage"], "introduce");
+    let document = json.json();
+    assert_eq!(document["error"]["stage"], "introduce");
+    let stages = document["stages"].as_array().unwrap();
+    let failed = stages.iter().find(|stage| stage["status"] == "fail");
+    assert!(failed.unwrap()["ms"].as_f64().unwrap() > 1000.0, "{json:?}");
 }
 
 #[test]

@@ -21,8 +21,8 @@ pub(super) struct Probe<'a> {
     pub(super) stages: Stages,
     pub(super) began: Instant,
     pub(super) deadline: tokio::time::Instant,
-    /// The stage under way, once there is a link.
-    current: Option<&'static str>,
+    /// The stage under way and when it began, once there is a link.
+    current: Option<(&'static str, Instant)>,
     pub(super) peer: Option<AppId>,
     pub(super) decl: Option<Decl>,
     pub(super) heartbeat: Option<Summary>,
@@ -63,6 +63,7 @@ impl<'a> Probe<'a> {
     pub(super) fn interrupted(&mut self, output: &mut Output) -> Result<(), Stop> {
         let current = self
             .current
+            .map(|(stage, _)| stage)
             .unwrap_or_else(|| handshake::current(&self.session.trace));
         let failure = Failure::interrupted(current);
         self.failed(&failure, output)?;
@@ -105,7 +106,10 @@ impl<'a> Probe<'a> {
 
     /// What is usually advised is to run a probe.
     fn advise(&self, failure: &mut Failure) {
-        let advice = match (self.current, failure.reason.as_str()) {
+        let advice = match (
+            self.current.map(|(stage, _)| stage),
+            failure.reason.as_str(),
+        ) {
             (Some(_), "timeout") => {
                 "the link stands and this stage is slow: give it more time with --timeout; the \
                  peer's log should tell what it does meanwhile"
@@ -119,14 +123,17 @@ impl<'a> Probe<'a> {
         failure.hint = Some(advice.to_owned());
     }
 
-    const fn enter(&mut self, stage: &'static str) {
-        self.current = Some(stage);
+    fn enter(&mut self, stage: &'static str) {
+        self.current = Some((stage, Instant::now()));
     }
 
     fn failed(&mut self, failure: &Failure, output: &mut Output) -> Result<(), Stop> {
         match self.current {
             None => handshake::fail(&mut self.stages, &self.session.trace, failure, output)?,
-            Some(_) => self.stages.push(Stage::failed(failure, None), output)?,
+            Some((_, began)) => {
+                let stage = Stage::failed(failure, Some(began.elapsed()));
+                self.stages.push(stage, output)?;
+            }
         }
         Ok(self.stages.skip_rest(output)?)
     }
