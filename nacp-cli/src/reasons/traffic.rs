@@ -21,7 +21,7 @@ pub(super) const TRAFFIC: &[Known] = &[
         met: Met::Answer,
         meaning: "The request was refused before its handler started, or its answer could not be encoded.",
         heals: "When it was refused for too many running requests: as they end.",
-        advice: "try again later, with fewer requests at once",
+        advice: "read the error in the answer's payload: an argument that cannot be read must be changed; where too many requests run, try again later, with fewer at once",
     },
     Known {
         word: "no-event-processor",
