@@ -42,47 +42,19 @@ impl World {
                 format!("life {life}: app {app} is online, and no peer is told registered")
             });
         };
-        let other = self.conns[conn].ends[1 - end].life;
-        self.check(self.lives[other].app == app, || {
-            format!("life {life} binds app {app} to a peer of life {other}")
-        });
-        let batch = &self.lives[life].batch;
-        let has_just_ended = batch.closed.contains(&(conn, end))
-            || batch.ended.values().any(|at| *at == (conn, end));
-        let is_up = self.conns[conn].ends[end].is_up || has_just_ended;
-        self.check(is_up, || {
-            format!("life {life} binds app {app} to a peer that has ended")
-        });
-        let kept = self.lives[life].links.get(&app).cloned();
+        self.check_peer(life, app, (conn, end));
+        let kept = self.lives[life].links.get(&app);
+        let kept = kept.map(|link| (link.life, link.kin));
         let resumed = change.resumed == Some(true);
-        let kept_kin = kept.as_ref().map(|link| (link.life, link.kin));
         let kin = if end == 1 {
-            let dialler_kept = self.conns[conn].dialler_kept;
-            let is_same = kept_kin.is_some_and(|(kept_life, kin)| {
-                kept_life == other && dialler_kept == Some((life, kin))
-            });
-            self.check(resumed == is_same, || {
-                format!("life {life} accepts life {other}: resumed {resumed}, it kept {kept_kin:?}, the dialler {dialler_kept:?}")
-            });
-            let kin = match (resumed, kept_kin) {
-                (true, Some((_, kin))) => kin,
-                _ => self.new_kin(),
-            };
-            self.conns[conn].bound = Some((kin, resumed));
-            kin
+            self.accepted(life, conn, kept, resumed)
         } else {
-            let accepted = self.conns[conn].bound;
-            let is_same = kept_kin.is_some_and(|(kept_life, kin)| {
-                kept_life == other && accepted == Some((kin, true))
-            });
-            self.check(resumed == is_same, || {
-                format!("life {life} is accepted by life {other}: resumed {resumed}, it kept {kept_kin:?}, the acceptor said {accepted:?}")
-            });
-            accepted.map_or(0, |(kin, _)| kin)
+            self.was_accepted(life, conn, kept, resumed)
         };
         self.stats
             .count(if resumed { "resumed" } else { "bound anew" });
         let is_proven = self.conns[conn].ends[end].is_proven;
+        let other = self.conns[conn].ends[1 - end].life;
         let known = &mut self.lives[life];
         if is_proven {
             known.proven.insert(other);
@@ -102,6 +74,62 @@ impl World {
                 kin,
             },
         );
+    }
+
+    fn check_peer(&mut self, life: usize, app: usize, (conn, end): (usize, usize)) {
+        let other = self.conns[conn].ends[1 - end].life;
+        self.check(self.lives[other].app == app, || {
+            format!("life {life} binds app {app} to a peer of life {other}")
+        });
+        let batch = &self.lives[life].batch;
+        let has_just_ended = batch.closed.contains(&(conn, end))
+            || batch.ended.values().any(|at| *at == (conn, end));
+        let is_up = self.conns[conn].ends[end].is_up || has_just_ended;
+        self.check(is_up, || {
+            format!("life {life} binds app {app} to a peer that has ended")
+        });
+    }
+
+    /// An acceptor resumes exactly if both sides kept the same kin of binds with each other.
+    fn accepted(
+        &mut self,
+        life: usize,
+        conn: usize,
+        kept: Option<(usize, u64)>,
+        resumed: bool,
+    ) -> u64 {
+        let other = self.conns[conn].ends[0].life;
+        let dialler_kept = self.conns[conn].dialler_kept;
+        let is_same = kept.is_some_and(|(kept_life, kin)| {
+            kept_life == other && dialler_kept == Some((life, kin))
+        });
+        self.check(resumed == is_same, || {
+            format!("life {life} accepts life {other}: resumed {resumed}, it kept {kept:?}, the dialler {dialler_kept:?}")
+        });
+        let kin = match kept {
+            Some((_, kin)) if resumed => kin,
+            _ => self.new_kin(),
+        };
+        self.conns[conn].bound = Some((kin, resumed));
+        kin
+    }
+
+    /// A dialler resumes exactly if the acceptor did, and it still keeps what it told.
+    fn was_accepted(
+        &mut self,
+        life: usize,
+        conn: usize,
+        kept: Option<(usize, u64)>,
+        resumed: bool,
+    ) -> u64 {
+        let other = self.conns[conn].ends[1].life;
+        let accepted = self.conns[conn].bound;
+        let is_same = kept
+            .is_some_and(|(kept_life, kin)| kept_life == other && accepted == Some((kin, true)));
+        self.check(resumed == is_same, || {
+            format!("life {life} is accepted by life {other}: resumed {resumed}, it kept {kept:?}, the acceptor said {accepted:?}")
+        });
+        accepted.map_or(0, |(kin, _)| kin)
     }
 
     fn new_kin(&mut self) -> u64 {

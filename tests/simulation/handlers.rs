@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use nacp_link::{
-    Answer, Event, MessageReport, Reason, Report, Requested, RunningId, SubscriptionId,
+    Answer, Event, MessageReport, Reason, Report, Requested, RunningId, Subject, SubscriptionId,
     Undelivered, Verdict,
 };
 use nacp_proto::{Body, RequestKind, Signal};
@@ -242,47 +242,7 @@ impl World {
                 ..
             } => {
                 self.stats.count(reason.as_str());
-                let loses = matches!(
-                    kind,
-                    MessageReport::AckWarning
-                        | MessageReport::BacklogWarning
-                        | MessageReport::RouteError
-                );
-                let is_own_answer = match &subject.body {
-                    Some(Body::Response(response)) => uid_of(&response.payload) == Ok(None),
-                    Some(Body::Unsubscribe { .. }) => true,
-                    _ => false,
-                };
-                if loses && is_own_answer {
-                    let app = self.app_of(&subject.envelope.to);
-                    self.lives[life].answers_lost.insert(app);
-                }
-                match (kind, &subject.body) {
-                    (
-                        MessageReport::SignalError,
-                        Some(Body::Signal {
-                            signal: Signal::Normal(payload),
-                            ..
-                        }),
-                    ) => {
-                        self.reach(life, payload);
-                    }
-                    (MessageReport::ResponseError, Some(Body::Response(response)))
-                        if uid_of(&response.payload) != Ok(None) =>
-                    {
-                        self.reach(life, &response.payload);
-                    }
-                    (MessageReport::AckWarning, _) if reason == Reason::PendingOverflow => {
-                        self.overflowed(life, &subject.envelope.id);
-                    }
-                    (MessageReport::InboundError | MessageReport::MessageError, _) => {
-                        let is_expected = self.plan.has_gateway;
-                        self.check(is_expected, || {
-                            format!("life {life}: {reason} for {subject:?}")
-                        });
-                    }
-                    _ => {}
-                }
+                self.message_reported(life, kind, reason, &subject);
             }
             Report::PeerError { reason, .. } => {
                 self.stats.count(reason);
@@ -292,14 +252,63 @@ impl World {
                     format!("life {life} closes a peer: {reason}")
                 });
             }
-            Report::RegisterWarning { reason, app } => {
-                self.stats.count(reason.as_str());
-                if reason == Reason::SessionLost {
-                    let app = self.app_of(&app);
-                    self.lives[life].lost_sessions.insert(app);
+            Report::RegisterWarning { reason, .. } => self.stats.count(reason.as_str()),
+            _ => {}
+        }
+    }
+
+    fn message_reported(
+        &mut self,
+        life: usize,
+        kind: MessageReport,
+        reason: Reason,
+        subject: &Subject,
+    ) {
+        match (kind, &subject.body) {
+            (
+                MessageReport::SignalError,
+                Some(Body::Signal {
+                    signal: Signal::Normal(payload),
+                    ..
+                }),
+            ) => {
+                self.reach(life, payload);
+            }
+            (MessageReport::ResponseError, Some(Body::Response(response)))
+                if uid_of(&response.payload) != Ok(None) =>
+            {
+                self.reach(life, &response.payload);
+            }
+            (MessageReport::InboundError | MessageReport::MessageError, _) => {
+                let is_expected = self.plan.has_gateway;
+                self.check(is_expected, || {
+                    format!("life {life}: {reason} for {subject:?}")
+                });
+            }
+            (
+                MessageReport::AckWarning
+                | MessageReport::BacklogWarning
+                | MessageReport::RouteError,
+                body,
+            ) => {
+                if reason == Reason::PendingOverflow {
+                    self.overflowed(life, &subject.envelope.id);
+                }
+                if is_by_node(body.as_ref()) {
+                    let app = self.app_of(&subject.envelope.to);
+                    self.lives[life].answers_lost.insert(app);
                 }
             }
             _ => {}
         }
+    }
+}
+
+/// Whether the node itself answers or unsubscribes with a message.
+fn is_by_node(body: Option<&Body>) -> bool {
+    match body {
+        Some(Body::Response(response)) => uid_of(&response.payload) == Ok(None),
+        Some(Body::Unsubscribe { .. }) => true,
+        _ => false,
     }
 }

@@ -44,8 +44,6 @@ pub(crate) struct Life {
     pub(crate) proven: BTreeSet<usize>,
     /// Apps whose links were dropped or whose sessions were lost: their dedup windows are gone.
     pub(crate) forgot: BTreeSet<usize>,
-    /// Apps behind a gateway, and others, that came back as another instance.
-    pub(crate) lost_sessions: BTreeSet<usize>,
     /// Apps that an answer or an unsubscribe to was lost, with a reason.
     pub(crate) answers_lost: BTreeSet<usize>,
     pub(crate) batch: Batch,
@@ -149,7 +147,6 @@ impl Life {
             disconnects: BTreeMap::new(),
             proven: BTreeSet::new(),
             forgot: BTreeSet::new(),
-            lost_sessions: BTreeSet::new(),
             answers_lost: BTreeSet::new(),
             batch: Batch::default(),
         }

@@ -1,7 +1,7 @@
 //! How sends and calls may end.
 
-use nacp_link::{Answered, Settlement, Undelivered};
-use nacp_proto::{MessageId, Outcome};
+use nacp_link::{Answered, LinkState, Settlement, Undelivered};
+use nacp_proto::{AppId, MessageId, Outcome};
 
 use super::oracle::index;
 use super::sent::{Kind, uid_of};
@@ -45,18 +45,7 @@ impl World {
             ) => {
                 self.answered(life, uid, &answered);
             }
-            (Kind::Connect, Settlement::Connected(app)) => {
-                let found = self.app_of(&app);
-                let is_online = self.lives[life]
-                    .node
-                    .link(&app)
-                    .is_some_and(|link| link.state == nacp_link::LinkState::Online);
-                let has_ended = !self.lives[life].batch.ended.is_empty();
-                self.check(found == to && (is_online || has_ended), || {
-                    format!("life {life} is told that {app} is online")
-                });
-                self.dial_ended(life, to, true);
-            }
+            (Kind::Connect, Settlement::Connected(app)) => self.connected_to(life, to, &app),
             (Kind::Connect, Settlement::DialFailed(error)) => {
                 self.trace.log(self.now, || format!("dial failed: {error}"));
                 self.dial_ended(life, to, false);
@@ -64,23 +53,39 @@ impl World {
             (Kind::Connect | Kind::Disconnect | Kind::Terminate, other) => {
                 self.fail(|| format!("#{uid} {kind:?} settles {other:?}"));
             }
-            (_, Settlement::Undelivered(reason)) => {
-                self.stats.count(reason.as_str());
-                if let (
-                    Kind::Response { request, .. },
-                    Undelivered::Evicted | Undelivered::SendFailed | Undelivered::Poisoned,
-                ) = (kind, reason)
-                {
-                    self.sent[index(request)].is_orphaned = true;
-                }
-                self.lives[life].batch.excuses.push((uid, reason));
-            }
+            (_, Settlement::Undelivered(reason)) => self.undelivered(life, uid, reason),
             (_, other) => self.fail(|| format!("#{uid} {kind:?} settles {other:?}")),
         }
         self.lives[life].requests.remove(&uid);
         if matches!(kind, Kind::Item { .. }) {
             self.item_settled(life, uid);
         }
+    }
+
+    fn connected_to(&mut self, life: usize, to: usize, app: &AppId) {
+        let found = self.app_of(app);
+        let known = &self.lives[life];
+        let link = known.node.link(app);
+        let is_online = link.is_some_and(|link| link.state == LinkState::Online);
+        let has_ended = !known.batch.ended.is_empty();
+        self.check(found == to && (is_online || has_ended), || {
+            format!("life {life} is told that {app} is online")
+        });
+        self.dial_ended(life, to, true);
+    }
+
+    fn undelivered(&mut self, life: usize, uid: u64, reason: Undelivered) {
+        self.stats.count(reason.as_str());
+        let is_lost = matches!(
+            reason,
+            Undelivered::Evicted | Undelivered::SendFailed | Undelivered::Poisoned
+        );
+        if let Kind::Response { request, .. } = self.sent_of(uid).kind
+            && is_lost
+        {
+            self.sent[index(request)].is_orphaned = true;
+        }
+        self.lives[life].batch.excuses.push((uid, reason));
     }
 
     pub(super) fn dial_ended(&mut self, life: usize, to: usize, went_well: bool) {
