@@ -12,12 +12,11 @@ use std::time::Instant;
 
 use tokio::sync::Notify;
 
-pub(crate) use handshake::{Answer, Fault};
+pub(crate) use handshake::{Answer, Fault, Handshake};
 pub(crate) use stranger::stranger;
 pub(crate) use transport::TracedTransport;
 
 use crate::failure::Failure;
-use handshake::Handshake;
 
 /// What was seen of the last connection that a node dialled. Clones look at the same.
 #[derive(Debug, Clone, Default)]

@@ -4,13 +4,14 @@
 use std::io;
 use std::time::Duration;
 
+use nacp::proto::FrameHeader;
 use nacp::transport::{Attempt, ConnectError as TcpError};
 
 use crate::escape::escaped;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::target::Target;
-use crate::trace::{Answer, Fault, Seen, stranger};
+use crate::trace::{Answer, Fault, Handshake, Seen, stranger};
 
 /// How an attempt ended.
 #[derive(Debug, Clone, Copy)]
@@ -136,6 +137,9 @@ fn unanswered(seen: &Seen, target: &Target, end: End) -> Failure {
     }
     let is_torn = handshake.first_byte.is_some() && handshake.first_message.is_none();
     match (is_torn, end.is_late) {
+        (true, true) if stranger(&handshake.first_bytes).is_none() => {
+            unfinished(handshake, end.limit)
+        }
         (true, _) => torn(&handshake.first_bytes),
         (false, true) if handshake.ack.is_some() => undecided(end.limit),
         (false, true) => silent(target, end.limit),
@@ -154,6 +158,28 @@ fn violation(fault: Fault, first_bytes: &[u8]) -> Failure {
             shown(first_bytes)
         )),
     }
+}
+
+/// What came breaks no rule so far, and the rest of it did not come in time.
+fn unfinished(handshake: &Handshake, limit: Duration) -> Failure {
+    let header = handshake.first_bytes.first_chunk();
+    let header = header.and_then(|header| FrameHeader::parse(header).ok());
+    let came = handshake.fed;
+    let message = match header {
+        Some(header) => format!(
+            "an unfinished message of {} bytes, {} came within {limit:?}",
+            header.total_size(),
+            came.saturating_sub(FrameHeader::LEN)
+        ),
+        None => format!(
+            "an unfinished frame header, {came} of {} bytes came within {limit:?}: {}",
+            FrameHeader::LEN,
+            shown(&handshake.first_bytes)
+        ),
+    };
+    Failure::new(Exit::TimedOut, "frame", "incomplete-frame", message).hint(
+        "the peer is slow or stuck in the middle of a message, or the port belongs to no NACP peer",
+    )
 }
 
 /// Some bytes came, too few for a frame.

@@ -18,7 +18,8 @@ pub(crate) struct Handshake {
     /// The first bytes as they came, to tell what speaks there if it is not NACP.
     pub(crate) first_bytes: Vec<u8>,
     decoder: Option<FrameDecoder>,
-    fed: usize,
+    /// How many bytes came, as long as there was something to look for.
+    pub(crate) fed: usize,
 }
 
 /// The answer to the register.

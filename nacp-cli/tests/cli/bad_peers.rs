@@ -344,6 +344,33 @@ fn a_peer_that_leaves_introduce_unanswered_is_slow_and_no_probe_is_advised() {
 }
 
 #[test]
+fn a_message_that_does_not_end_in_time_times_out_at_the_frame() {
+    let mut frame = [0; 132];
+    frame[20..24].copy_from_slice(&1_000_000_u32.to_be_bytes());
+    frame[24..28].copy_from_slice(&1_000_032_u32.to_be_bytes());
+    frame[30..32].copy_from_slice(&[0xcf, 1]);
+    for (sent, message) in [
+        (132, "an unfinished message of 1000000 bytes, 100 came"),
+        (10, "an unfinished frame header, 10 of 32 bytes came"),
+    ] {
+        let address = server(move |mut stream| {
+            let _ = stream.write_all(&frame[..sent]);
+            stay_silent(stream);
+        });
+        expect(
+            &address.to_string(),
+            &Expected {
+                code: 5,
+                stage: "frame",
+                reason: "incomplete-frame",
+                message,
+                hint: "in the middle of a message",
+            },
+        );
+    }
+}
+
+#[test]
 fn each_refusal_is_told_with_its_reason_and_what_heals_it() {
     for (reason, hint) in [
         ("appId-in-use", "another AppId"),
