@@ -99,11 +99,16 @@ fn a_log_goes_to_standard_error_and_has_no_colour_in_a_pipe() {
 #[test]
 fn colour_is_for_terminals_and_for_who_asks() {
     let mut plain = crate::support::command();
-    plain.args(["probe"]).env_remove("NO_COLOR");
+    plain.args(["probe", "-v"]).env_remove("NO_COLOR");
     let plain = crate::support::finish(plain.spawn().unwrap());
-    assert!(!plain.stdout.contains('\u{1b}'), "{plain:?}");
-    let asked = run(&["probe", "--color", "always"]);
-    assert!(asked.stdout.contains("\u{1b}["), "{asked:?}");
+    assert!(plain.stderr.contains("DEBUG"), "{plain:?}");
+    for text in [&plain.stdout, &plain.stderr] {
+        assert!(!text.contains('\u{1b}'), "{plain:?}");
+    }
+    let asked = run(&["probe", "-v", "--color", "always"]);
+    for text in [&asked.stdout, &asked.stderr] {
+        assert!(text.contains("\u{1b}["), "{asked:?}");
+    }
     let quiet = run(&["-q", "probe", "localhost:1"]);
     assert!(quiet.stderr.starts_with("error: "), "{quiet:?}");
 }
