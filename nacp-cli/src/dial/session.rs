@@ -151,7 +151,7 @@ impl Session {
     }
 
     /// Why the connection is no more.
-    fn ended(&self, stage: &'static str) -> Failure {
+    pub(crate) fn ended(&self, stage: &'static str) -> Failure {
         match self.trace.seen().violation {
             Some(reason) => Failure::new(
                 Exit::Violation,

@@ -159,12 +159,7 @@ impl Running<'_> {
     }
 
     fn lost(&self) -> Failure {
-        Failure::new(
-            Exit::LinkLost,
-            "call",
-            "transport-error",
-            "the connection ended before the answer came",
-        )
+        self.session.ended("call")
     }
 
     fn too_quiet(&self) -> Failure {
