@@ -150,8 +150,8 @@ impl NApp {
     ///
     /// # Errors
     ///
-    /// Once awaited: [`RequestError::App`](crate::RequestError::App) and
-    /// [`RequestError::Encode`](crate::RequestError::Encode). What happens later, the job's response
+    /// Once awaited: [`RequestError::App`] and
+    /// [`RequestError::Encode`]. What happens later, the job's response
     /// tells.
     pub fn run(
         &self,
