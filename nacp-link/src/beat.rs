@@ -88,9 +88,10 @@ impl Node {
         let Some(link) = self.links.get_mut(id) else {
             return;
         };
-        if let Some(mut earlier) = std::mem::replace(&mut link.beat.probe, beat) {
-            self.timers.disarm(&mut earlier.limit);
-        }
+        // An earlier one that is not ACKed keeps its limit: the next does not put it off.
+        let earlier = link.beat.probe.take();
+        let limit = earlier.and_then(|earlier| earlier.limit);
+        link.beat.probe = beat.map(|beat| OutstandingBeat { limit, ..beat });
     }
 
     /// The control lane is accepted so far: a beat within it now waits for its ACK.
