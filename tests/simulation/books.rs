@@ -145,7 +145,7 @@ impl World {
         known.peers.values().find_map(|(conn, end)| {
             let end = &self.conns[*conn].ends[*end];
             let (id, at) = end.unacked.iter().min_by_key(|(_, at)| **at)?;
-            let is_over = *at + known.knobs.ack_timeout < self.now;
+            let is_over = *at + known.knobs.ack_timeout < self.now && !end.has_grown(self.now);
             let link = known.links.values().find(|link| link.conn == *conn);
             (is_over && link.is_some_and(|link| link.state == LinkState::Online))
                 .then(|| format!("{id} is not acknowledged since {at:?}, and its link is online"))
@@ -192,7 +192,7 @@ impl World {
     }
 
     /// When nothing waits, only the heartbeats have deadlines: the next beat, the last one's ACK, and
-    /// beats from end to end.
+    /// beats from end to end; and the ACK of whatever was sent last.
     fn check_deadlines(&mut self) {
         for life in self.live() {
             let known = &self.lives[life];
@@ -202,7 +202,9 @@ impl World {
             } else {
                 0
             };
-            let beats = known.knobs.heartbeat.map_or(0, |_| 2 * all.links + ends);
+            let is_idle = known.last_bulk + known.knobs.ack_timeout < self.now;
+            let acks = if is_idle { 0 } else { all.links };
+            let beats = acks + known.knobs.heartbeat.map_or(0, |_| 2 * all.links + ends);
             self.check(all.calls > 0 || all.timers <= beats, || {
                 format!(
                     "life {life}: {} deadlines are armed when all is quiet: {all:?}",
@@ -290,8 +292,7 @@ impl World {
             )
         };
         let holder = self.lives[life].app;
-        let unanswered = matches!(sent.settled, Some(Settlement::Undelivered(_)))
-            && self.lives[life].answers_lost.contains(&app);
+        let unanswered = self.lives[life].answers_lost.contains(&app);
         let unheard = self.lives[sent.from].answers_lost.contains(&holder);
         unanswered || is_lost(uid) || sent.unsubscribed.is_some_and(|by| unheard || is_lost(by))
     }

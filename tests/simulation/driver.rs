@@ -87,6 +87,9 @@ impl World {
                 return self.fail(|| format!("life {life} sends what is no message: {error}"));
             }
         };
+        if lane == Lane::Bulk {
+            self.lives[life].last_bulk = self.now;
+        }
         let note = self.note(life, at, lane, &decoded, &whole);
         self.trace.log(self.now, || {
             format!(
@@ -309,7 +312,8 @@ impl World {
             Err(fault) => return self.fail(|| fault),
         };
         let (life, peer) = (self.end(at).life, self.end(at).peer);
-        let progress = self.end(at).decoder.take_progress();
+        let (now, progress) = (self.now, self.end(at).decoder.take_progress());
+        self.end(at).grow(now, progress);
         if let Some(peer) = peer.filter(|_| progress > 0) {
             self.lives[life]
                 .node

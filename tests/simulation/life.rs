@@ -40,6 +40,8 @@ pub(crate) struct Life {
     /// Requests of ours that are unanswered.
     pub(crate) requests: BTreeMap<u64, Asked>,
     pub(crate) disconnects: BTreeMap<usize, u32>,
+    /// When it last sent something that is not of the control lane.
+    pub(crate) last_bulk: Duration,
     /// Lives that a bind of ours has proven.
     pub(crate) proven: BTreeSet<usize>,
     /// Apps whose links were dropped or whose sessions were lost: their dedup windows are gone.
@@ -145,6 +147,7 @@ impl Life {
             streams: BTreeMap::new(),
             requests: BTreeMap::new(),
             disconnects: BTreeMap::new(),
+            last_bulk: Duration::ZERO,
             proven: BTreeSet::new(),
             forgot: BTreeSet::new(),
             answers_lost: BTreeSet::new(),

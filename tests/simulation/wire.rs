@@ -81,6 +81,8 @@ pub(crate) struct End {
     pub(crate) acked_early: BTreeSet<MessageId>,
     /// Accepted, and not reported yet.
     pub(crate) unreported: VecDeque<(Lane, Note)>,
+    /// Body bytes of messages in several frames that came lately.
+    growth: VecDeque<(Duration, u64)>,
     pub(crate) fail_next: u32,
     /// The node is about to be told of a failure.
     pub(crate) is_failing: bool,
@@ -118,6 +120,9 @@ pub(crate) struct Written {
     pub(crate) is_done: bool,
 }
 
+/// How long growth counts (specification, section 4.3).
+const GROWTH: Duration = Duration::from_secs(5);
+
 const UNIT: Duration = Duration::from_micros(1);
 
 impl End {
@@ -147,6 +152,7 @@ impl End {
             beats: BTreeSet::new(),
             acked_early: BTreeSet::new(),
             unreported: VecDeque::new(),
+            growth: VecDeque::new(),
             fail_next: 0,
             is_failing: false,
             lose_acks: 0,
@@ -321,6 +327,17 @@ impl End {
                 written.arrivals.extend(at);
             }
         }
+    }
+
+    pub(crate) fn grow(&mut self, now: Duration, bytes: u64) {
+        self.growth.retain(|(at, _)| *at + GROWTH >= now);
+        self.growth.push_back((now, bytes));
+    }
+
+    /// Whether so much came lately that an ACK limit may be put off.
+    pub(crate) fn has_grown(&self, now: Duration) -> bool {
+        let recent = self.growth.iter().filter(|(at, _)| *at + GROWTH >= now);
+        recent.map(|(_, bytes)| bytes).sum::<u64>() >= 64 << 10
     }
 
     /// The other side has shown that it got a message.
