@@ -257,21 +257,24 @@ impl World {
 
     /// Who listens where is told alike by both sides.
     fn check_subscriptions(&mut self) {
-        let mut wanted = BTreeSet::new();
-        let mut held = BTreeSet::new();
+        let (mut wanted, mut held, mut lingers) =
+            (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for life in self.live() {
             let streams = self.lives[life].streams.values();
             wanted.extend(streams.map(|stream| (stream.to, stream.uid)));
             let app = self.lives[life].app;
-            let subscriptions = self.lives[life].subscriptions.values();
-            held.extend(
-                subscriptions
-                    .filter(|held| !self.may_linger(life, held.uid))
-                    .map(|held| (app, held.uid)),
-            );
+            for subscription in self.lives[life].subscriptions.values() {
+                held.insert((app, subscription.uid));
+                if self.may_linger(life, subscription.uid) {
+                    lingers.insert((app, subscription.uid));
+                }
+            }
         }
         let lost: Vec<_> = wanted.difference(&held).collect();
-        let left: Vec<_> = held.difference(&wanted).collect();
+        let left = held
+            .difference(&wanted)
+            .filter(|left| !lingers.contains(left));
+        let left: Vec<_> = left.collect();
         self.check(lost.is_empty() && left.is_empty(), || {
             format!("subscriptions that only one side knows: lost {lost:?}, left {left:?}")
         });
