@@ -105,7 +105,7 @@ impl World {
 
     pub(crate) fn operate(&mut self, at: usize) {
         let planned = self.plan.ops[at];
-        if self.phase != Phase::Busy {
+        if self.phase == Phase::Ending {
             return;
         }
         let mut random = Random::new(planned.seed, 2);
