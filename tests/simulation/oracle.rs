@@ -127,7 +127,7 @@ impl World {
             self.sent_of(item).is_direct && self.sent_of(uid).reached.len() == 1 && !already;
         if let Some(asked) = self.lives[life].requests.get_mut(&uid) {
             let expected = index - asked.next.min(index);
-            asked.next = index + 1;
+            asked.next = asked.next.max(index + 1);
             asked.items += u64::from(!already);
             self.check(!is_simple || missed == Some(expected), || {
                 format!("#{item}: {expected} items are missing before it, and {missed:?} are told")
@@ -166,7 +166,7 @@ impl World {
             held.next = 0;
         }
         let expected = index - held.next.min(index);
-        held.next = index + 1;
+        held.next = held.next.max(index + 1);
         let is_right = held.uid == subscribe;
         self.check(is_right, || format!("#{hit} is told to another stream"));
         self.check(!is_direct || already || missed == Some(expected), || {
