@@ -8,10 +8,10 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use nacp_link::{
-    Accepted, Config, Connect, Content, Inbound, Lane, Node, Origin, PeerId, Token, Transmit, Trust,
+    Accepted, Config, Connect, Inbound, Lane, Node, Origin, PeerId, Token, Transmit, Trust,
 };
 use nacp_proto::{AppId, Message, MessageId, Payload, Signal};
 
@@ -20,7 +20,6 @@ struct End {
     node: Node,
     peer: PeerId,
     sent: Accepted,
-    batch: BytesMut,
 }
 
 /// Two nodes and the connection between them.
@@ -46,13 +45,8 @@ fn node(name: &str, now: Instant, seed: u8) -> Node {
 
 impl End {
     fn new(node: Node) -> Self {
-        let (peer, sent, batch) = (PeerId::default(), Accepted::default(), BytesMut::new());
-        Self {
-            node,
-            peer,
-            sent,
-            batch,
-        }
+        let (peer, sent) = (PeerId::default(), Accepted::default());
+        Self { node, peer, sent }
     }
 
     fn dial(&mut self, now: Instant, acceptor: &mut Self) {
@@ -93,7 +87,7 @@ fn settle(now: Instant, a: &mut End, b: &mut End) {
 fn carry(now: Instant, from: &mut End, to: &mut End) -> usize {
     let mut moved = 0;
     while let Some(transmit) = from.node.poll_transmit() {
-        let Transmit::Send { lane, content, .. } = transmit else {
+        let Transmit::Send { lane, encoded, .. } = transmit else {
             continue;
         };
         moved += 1;
@@ -101,14 +95,7 @@ fn carry(now: Instant, from: &mut End, to: &mut End) -> usize {
             Lane::Control => from.sent.control += 1,
             Lane::Bulk => from.sent.bulk += 1,
         }
-        let bytes = match content {
-            Content::Encoded(encoded) => encoded.to_bytes(),
-            // As a transport does: straight into the buffer of the next write.
-            Content::Message(message) => {
-                message.encode_into(&mut from.batch);
-                from.batch.split().freeze()
-            }
-        };
+        let bytes = encoded.to_bytes();
         let decoded = Message::decode(&bytes).unwrap();
         to.node
             .handle_message(now, to.peer, Inbound { bytes, decoded });
@@ -212,7 +199,7 @@ fn answer_beats(
         let Transmit::Send {
             peer,
             lane: Lane::Control,
-            content: Content::Message(message),
+            encoded,
         } = transmit
         else {
             continue;
@@ -223,6 +210,10 @@ fn answer_beats(
         });
         accepted.control += 1;
         hub.handle_accepted(now, peer, *accepted);
+        let beat = Message::decode(&encoded.to_bytes()).unwrap();
+        let Some(message) = beat.into_message() else {
+            continue;
+        };
         let nacp_proto::Body::Request { .. } = message.body else {
             continue;
         };

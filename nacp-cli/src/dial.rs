@@ -4,5 +4,5 @@ pub(crate) mod diagnosis;
 mod plan;
 mod session;
 
-pub(crate) use plan::Plan;
+pub(crate) use plan::{CONNECT_TIMEOUT, Plan};
 pub(crate) use session::{Session, not_subscribed};

@@ -5,7 +5,7 @@ mod format;
 mod style;
 
 use std::fmt;
-use std::io::{self, StdoutLock, Write};
+use std::io::{self, IsTerminal, StdoutLock, Write};
 
 use anstream::{AutoStream, ColorChoice};
 use serde::Serialize;
@@ -29,6 +29,7 @@ pub(crate) struct Output {
 pub(crate) struct Notes {
     color: ColorChoice,
     quiet: bool,
+    no_progress: bool,
 }
 
 /// What every JSON document has around its own fields.
@@ -57,9 +58,20 @@ impl Output {
     pub(crate) fn new(format: Format, color: ColorChoice, quiet: bool) -> Self {
         Self {
             stdout: AutoStream::new(io::stdout().lock(), color),
-            notes: Notes { color, quiet },
+            notes: Notes {
+                color,
+                quiet,
+                no_progress: quiet,
+            },
             format,
         }
+    }
+
+    /// Shows nothing that moves.
+    #[must_use]
+    pub(crate) const fn without_progress(mut self, no_progress: bool) -> Self {
+        self.notes.no_progress |= no_progress;
+        self
     }
 
     pub(crate) const fn format(&self) -> Format {
@@ -95,6 +107,15 @@ impl Output {
     pub(crate) fn plain(&mut self, line: impl fmt::Display) -> io::Result<()> {
         writeln!(self.stdout, "{line}")?;
         self.stdout.flush()
+    }
+
+    /// One row of a table (RFC 4180); nothing in the other formats.
+    pub(crate) fn row(&mut self, cells: &[&dyn fmt::Display]) -> io::Result<()> {
+        if self.format != Format::Csv {
+            return Ok(());
+        }
+        let cells = cells.iter().map(|cell| quoted(cell.to_string()));
+        self.plain(cells.collect::<Vec<_>>().join(","))
     }
 
     /// Takes another format than was asked for in general.
@@ -156,6 +177,11 @@ impl Notes {
         }
     }
 
+    /// Whether somebody sees something that moves, and wants to.
+    pub(crate) fn has_progress(self) -> bool {
+        !self.no_progress && io::stderr().is_terminal()
+    }
+
     /// What went wrong, and what to try.
     pub(crate) fn failure(self, command: &str, failure: &Failure) {
         let stage = failure.stage;
@@ -176,6 +202,14 @@ impl Notes {
     fn line(self, line: impl fmt::Display) {
         let mut stderr = AutoStream::new(io::stderr().lock(), self.color);
         let _ = writeln!(stderr, "{line}");
+    }
+}
+
+fn quoted(cell: String) -> String {
+    if cell.contains(['"', ',', '\n', '\r']) {
+        format!("\"{}\"", cell.replace('"', "\"\""))
+    } else {
+        cell
     }
 }
 

@@ -21,8 +21,11 @@ nacp-cli --help lists the others.";
 
 /// Runs what was typed.
 pub(crate) fn run(args: Args) -> u8 {
-    let Args { global, command } = args;
-    let mut output = Output::new(global.format(), global.color(), global.quiet);
+    let Args {
+        global, command, ..
+    } = args;
+    let mut output = Output::new(global.format(), global.color(), global.quiet)
+        .without_progress(global.no_progress);
     let Some(command) = command else {
         return usage::written(output.plain(WELCOME)).number();
     };

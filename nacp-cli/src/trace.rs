@@ -10,6 +10,8 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use nacp::Report;
+use nacp::link::PeerId;
 use tokio::sync::Notify;
 
 pub(crate) use handshake::{Answer, Fault, Handshake};
@@ -39,8 +41,10 @@ pub(crate) struct Seen {
     /// When the first bytes were handed to the operating system.
     pub(crate) sent: Option<Instant>,
     pub(crate) handshake: Handshake,
-    /// When the other side ended the connection, or it broke.
-    pub(crate) ended: Option<Instant>,
+    /// The node's number for it.
+    peer: Option<PeerId>,
+    /// Whether the node has seen it end, and has judged all that came before.
+    pub(crate) has_ended: bool,
     /// The fault of the other side for which the node closed the connection.
     pub(crate) violation: Option<&'static str>,
     /// The socket, to cut the connection under the node.
@@ -77,18 +81,32 @@ impl Trace {
         self.0.changed.notified().await;
     }
 
-    /// Notes that the node closed the connection for a fault.
-    pub(crate) fn violated(&self, reason: &'static str) {
-        self.update(|seen| {
-            seen.violation.get_or_insert(reason);
-            seen.ended.get_or_insert_with(Instant::now);
-        });
+    /// Notes what the node reports of its connections. An old one may end after the next has begun.
+    pub(crate) fn reported(&self, report: &Report) {
+        match report {
+            Report::PeerConnect { peer, .. } => self.update(|seen| seen.peer = Some(*peer)),
+            Report::PeerError { peer, reason } if *reason != "transport-error" => {
+                self.update_if(*peer, |seen| seen.violation = Some(reason));
+            }
+            Report::PeerDisconnect { peer } => {
+                self.update_if(*peer, |seen| seen.has_ended = true);
+            }
+            _ => {}
+        }
     }
 
     /// Cuts the connection, so that neither side gets a word of farewell.
     pub(crate) fn cut(&self) -> bool {
         let socket = self.seen().socket.take();
         socket.is_some_and(|socket| socket.shutdown(Shutdown::Both).is_ok())
+    }
+
+    fn update_if(&self, peer: PeerId, change: impl FnOnce(&mut Seen)) {
+        self.update(|seen| {
+            if seen.peer == Some(peer) {
+                change(seen);
+            }
+        });
     }
 
     fn update(&self, change: impl FnOnce(&mut Seen)) {

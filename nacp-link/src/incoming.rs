@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use nacp_proto::{
-    AppId, Body, Decoded, Envelope, EnvelopeRef, Malformed, Message, MessageId, MessageType,
+    AppId, Body, Decoded, Encoded, Envelope, EnvelopeRef, Malformed, Message, MessageId,
+    MessageType,
 };
 use nacp_queue::Heard;
 
@@ -11,7 +12,7 @@ use crate::ids::LinkId;
 use crate::node::Node;
 use crate::peer::{Inbound, Stage};
 use crate::report::{MessageReport, Reason, Subject};
-use crate::{Cause, Close, Content, DialId, Lane, PeerId, Transmit};
+use crate::{Cause, Close, DialId, Lane, PeerId, Transmit};
 
 /// A message as large as this may have kept others waiting while it came in.
 const LARGE_MESSAGE_BYTES: u64 = 64 << 10;
@@ -188,7 +189,7 @@ impl Node {
         if is_register {
             return self.refresh_register(now, peer, link, inbound.decoded);
         }
-        self.receive(now, Source { peer, link }, inbound.decoded);
+        self.receive(now, Source { peer, link }, inbound);
     }
 
     /// Whether an app that is not bound to a gateway's peer may be spoken for by it.
@@ -221,7 +222,7 @@ impl Node {
     }
 
     /// ACK, dedup, and handling by type.
-    fn receive(&mut self, now: Instant, source: Source, decoded: Decoded) {
+    fn receive(&mut self, now: Instant, source: Source, Inbound { decoded, .. }: Inbound) {
         let message_type = decoded.message_type();
         if let Decoded::Message(Message {
             body: Body::Ack { parent_id },
@@ -290,17 +291,18 @@ impl Node {
         let message = self.message(now, id.clone(), to.clone(), body);
         self.report_outbound_message(Some(peer), &message);
         self.totals.sent_control(message.message_type());
-        self.push_control(peer, Content::Message(message));
+        let encoded = self.encode_control(&message);
+        self.push_control(peer, encoded);
         id
     }
 
-    pub(crate) fn push_control(&mut self, id: PeerId, content: Content) {
+    pub(crate) fn push_control(&mut self, id: PeerId, encoded: Encoded) {
         if let Some(peer) = self.peers.get_mut(id) {
             peer.sent.control += 1;
             self.transmit(Transmit::Send {
                 peer: id,
                 lane: Lane::Control,
-                content,
+                encoded,
             });
             self.turn_reading(id);
         }

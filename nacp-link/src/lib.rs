@@ -8,7 +8,7 @@
 //! ```
 //! use std::time::Instant;
 //!
-//! use nacp_link::{Answer, Config, Connect, Content, Event, Inbound, Node, Origin, Request, Settlement};
+//! use nacp_link::{Answer, Config, Connect, Event, Inbound, Node, Origin, Request, Settlement};
 //! use nacp_link::{PeerId, Token, Transmit, Trust};
 //! use nacp_proto::{AppId, Message, Payload, RequestKind};
 //!
@@ -60,11 +60,7 @@
 //!
 //! fn carry(now: Instant, from: &mut Node, at: PeerId, to: &mut Node) -> Result<(), Box<dyn std::error::Error>> {
 //!     while let Some(transmit) = from.poll_transmit() {
-//!         let Transmit::Send { content, .. } = transmit else { continue };
-//!         let encoded = match content {
-//!             Content::Encoded(encoded) => encoded,
-//!             Content::Message(message) => message.encode(),
-//!         };
+//!         let Transmit::Send { encoded, .. } = transmit else { continue };
 //!         let bytes = encoded.to_bytes();
 //!         let decoded = Message::decode(&bytes)?;
 //!         to.handle_message(now, at, Inbound { bytes, decoded });
@@ -167,7 +163,7 @@ pub use peer::Inbound;
 pub use report::{Interest, MessageReport, Reason, Report, Subject};
 pub use served::Answer;
 pub use snapshot::{LinkSnapshot, NodeSnapshot, Table, Totals};
-pub use transmit::{Accepted, Close, Content, Lane, Transmit};
+pub use transmit::{Accepted, Close, Lane, Transmit};
 pub use undelivered::Undelivered;
 
 #[doc = include_str!("../docs/seed.md")]

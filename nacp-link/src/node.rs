@@ -1,8 +1,9 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use bytes::BytesMut;
 use hashbrown::{HashMap, HashSet};
-use nacp_proto::{AppId, Body, Instance, Message, MessageId, PeerInfo};
+use nacp_proto::{AppId, Body, Encoded, Instance, Message, MessageId, PeerInfo};
 use nacp_queue::{AckPending, Backlog, Caps, Received};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
@@ -23,6 +24,9 @@ use crate::{
 
 /// Sources reached through a gateway whose message ids are remembered.
 const MAX_RELAYED_SOURCES: usize = 1024;
+
+/// Bytes of the control lane that share one buffer.
+const CONTROL_BUFFER: usize = 4096;
 
 /// A node of the protocol: feed it, call it, drain it.
 ///
@@ -78,6 +82,8 @@ pub struct Node {
     pub(crate) held_after_drop: Vec<PeerId>,
 
     pub(crate) timers: Timers,
+    /// Where the control lane's messages are encoded, one behind the other.
+    control: BytesMut,
     transmits: VecDeque<Transmit>,
     events: VecDeque<Event>,
     pub(crate) interest: Interest,
@@ -153,6 +159,7 @@ impl Node {
             starving: VecDeque::new(),
             held_after_drop: Vec::new(),
             timers: Timers::default(),
+            control: BytesMut::with_capacity(CONTROL_BUFFER),
             transmits: VecDeque::new(),
             events: VecDeque::new(),
             interest: Interest::NONE,
@@ -273,6 +280,11 @@ impl Node {
             time,
             body,
         }
+    }
+
+    pub(crate) fn encode_control(&mut self, message: &Message) -> Encoded {
+        message.encode_into(&mut self.control);
+        self.control.split().freeze().into()
     }
 
     pub(crate) fn own_info(&self) -> PeerInfo {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use nacp_proto::{AppId, Decoded, MessageType};
+use nacp_proto::{AppId, Decoded, Encoded, MessageType};
 
 use crate::admission::Urgency;
 use crate::ids::LinkId;
@@ -13,7 +13,7 @@ use crate::peer::Inbound;
 use crate::record::{Class, Key, Record};
 use crate::report::{MessageReport, Reason};
 use crate::timers::Timer;
-use crate::{Cause, Content, Undelivered};
+use crate::{Cause, Undelivered};
 
 /// How often a message is sent through a gateway, in all.
 const MAX_RELAY_TRIES: u8 = 3;
@@ -116,7 +116,7 @@ impl Node {
             );
         };
         if message_type == Some(MessageType::Ack) {
-            return self.relay_ack(next, source, &decoded, Content::Encoded(bytes.into()));
+            return self.relay_ack(next, source, &decoded, bytes.into());
         }
         let key = Key::Relayed(Arc::new((from, id)));
         if !self.relaying.insert(key.clone()) {
@@ -137,10 +137,10 @@ impl Node {
         }
     }
 
-    fn relay_ack(&mut self, next: LinkId, source: Source, decoded: &Decoded, content: Content) {
+    fn relay_ack(&mut self, next: LinkId, source: Source, decoded: &Decoded, encoded: Encoded) {
         match self.peer_of(next) {
             Some(peer) => {
-                self.push_control(peer, content);
+                self.push_control(peer, encoded);
                 self.report_forwarded(next, decoded);
             }
             None => self.report_subject(

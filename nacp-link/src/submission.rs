@@ -10,7 +10,7 @@ use crate::peer::{Stage, Submitted};
 use crate::record::{Call, Class, Key, Record};
 use crate::report::{MessageReport, Reason};
 use crate::timers::Timer;
-use crate::{Accepted, Content, Lane, OverflowPolicy, PeerId, Settlement, Transmit, Undelivered};
+use crate::{Accepted, Lane, OverflowPolicy, PeerId, Settlement, Transmit, Undelivered};
 
 impl Node {
     /// Whether a record may leave at once, as far as its peer is concerned.
@@ -47,11 +47,10 @@ impl Node {
         if let Some(link) = self.links.get_mut(record.link) {
             link.counts.messages_out += 1;
         }
-        let content = Content::Encoded(record.encoded.clone());
         self.transmit(Transmit::Send {
             peer,
             lane: Lane::Bulk,
-            content,
+            encoded: record.encoded.clone(),
         });
         if let Some(peer) = self.peers.get_mut(peer) {
             peer.push_submitted(record);

@@ -1,14 +1,10 @@
-use nacp_proto::{Encoded, Message};
+use nacp_proto::Encoded;
 
 use crate::PeerId;
 
 /// What the driver has to do to a peer, from [`Node::poll_transmit`](crate::Node::poll_transmit), in this order.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "nearly all of them are messages, which a box would allocate for"
-)]
 pub enum Transmit {
     /// Send a message. Count it in its lane: [`Node::handle_accepted`](crate::Node::handle_accepted)
     /// takes how many of each lane the provider has accepted.
@@ -17,8 +13,8 @@ pub enum Transmit {
         peer: PeerId,
         /// Which messages may be overtaken by this one.
         lane: Lane,
-        /// What to send.
-        content: Content,
+        /// Its bytes.
+        encoded: Encoded,
     },
     /// The peer's app has registered: lift the limits for strangers.
     Registered {
@@ -54,19 +50,6 @@ pub enum Lane {
     Control,
     /// Everything that is queued, replayed or counted.
     Bulk,
-}
-
-/// A message on its way out.
-#[derive(Debug, Clone, PartialEq)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "encoded or not yet: there is no third"
-)]
-pub enum Content {
-    /// Bytes that were encoded before.
-    Encoded(Encoded),
-    /// To be encoded straight into the write buffer.
-    Message(Message),
 }
 
 /// How to close a connection.

@@ -8,7 +8,7 @@
 use std::time::Instant;
 
 use nacp_link::{
-    Accepted, Config, Connect, Content, Inbound, Lane, Node, Origin, PeerId, Token, Transmit, Trust,
+    Accepted, Config, Connect, Inbound, Lane, Node, Origin, PeerId, Token, Transmit, Trust,
 };
 use nacp_proto::{AppId, Message, MessageId, Payload, Signal};
 
@@ -35,7 +35,7 @@ struct End<'a> {
 fn carry(now: Instant, from: &mut End<'_>, to: &mut End<'_>) -> usize {
     let mut moved = 0;
     while let Some(transmit) = from.node.poll_transmit() {
-        let Transmit::Send { lane, content, .. } = transmit else {
+        let Transmit::Send { lane, encoded, .. } = transmit else {
             continue;
         };
         moved += 1;
@@ -43,10 +43,7 @@ fn carry(now: Instant, from: &mut End<'_>, to: &mut End<'_>) -> usize {
             Lane::Control => from.sent.control += 1,
             Lane::Bulk => from.sent.bulk += 1,
         }
-        let bytes = match content {
-            Content::Encoded(encoded) => encoded.to_bytes(),
-            Content::Message(message) => message.encode().to_bytes(),
-        };
+        let bytes = encoded.to_bytes();
         let decoded = Message::decode(&bytes).unwrap();
         to.node
             .handle_message(now, to.peer, Inbound { bytes, decoded });

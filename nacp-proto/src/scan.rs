@@ -175,9 +175,21 @@ impl<'a> Scanner<'a> {
     /// Goes past one whole item in which at most `depth` levels of arrays, maps and tags nest.
     #[inline]
     pub(crate) fn skip_item(&mut self, depth: usize) -> Result<(), ScanError> {
-        match self.take_short_text() {
-            Some(_) => Ok(()),
-            None => self.skip_any(depth),
+        if self.take_single_byte() || self.take_short_text().is_some() {
+            return Ok(());
+        }
+        self.skip_any(depth)
+    }
+
+    /// Goes past an item that is one byte: a small number, a boolean, null or undefined.
+    #[inline]
+    fn take_single_byte(&mut self) -> bool {
+        match self.rest {
+            [0x00..=0x17 | 0x20..=0x37 | 0xe0..=0xf7, rest @ ..] => {
+                self.rest = rest;
+                true
+            }
+            _ => false,
         }
     }
 

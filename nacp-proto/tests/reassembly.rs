@@ -411,11 +411,11 @@ fn bodies_share_the_bytes_of_their_message() {
         .frames(ChunkSize::new(32 + 50).unwrap())
         .collect();
     let pieces = |frame: &Frame| {
-        frame
-            .body
-            .pieces()
-            .clone()
+        let pieces = frame.body.pieces().iter();
+        let places: Vec<_> = pieces
             .map(|piece| (piece.as_ptr() as usize, piece.len()))
+            .collect();
+        places
     };
     let start = |bytes: &Bytes| bytes.as_ptr() as usize;
     assert_eq!(frames.len(), 2);

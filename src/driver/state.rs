@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use nacp_bus::{EventBus, Key, Matcher, Pattern};
 use nacp_link::{
-    Accepted, Content, DialError, Event, Lane, LinkChange, Node, PeerId, RunningId, Settlement,
-    StreamId, SubscriptionId, Token, Transmit,
+    Accepted, DialError, Event, Lane, LinkChange, Node, PeerId, RunningId, Settlement, StreamId,
+    SubscriptionId, Token, Transmit,
 };
-use nacp_proto::{AppId, ChunkSize};
+use nacp_proto::{AppId, ChunkSize, Encoded};
 use slotmap::{SecondaryMap, SlotMap};
 
 use super::after::{After, Flush};
@@ -137,8 +137,8 @@ impl State {
             Transmit::Send {
                 peer,
                 lane,
-                content,
-            } => self.send(peer, lane, content, after),
+                encoded,
+            } => self.send(peer, lane, encoded, after),
             Transmit::Registered { peer, native } => {
                 if let Some(entry) = self.peers.get(peer) {
                     let chunk = if native {
@@ -167,11 +167,11 @@ impl State {
         }
     }
 
-    fn send(&mut self, peer: PeerId, lane: Lane, content: Content, after: &mut After) {
+    fn send(&mut self, peer: PeerId, lane: Lane, encoded: Encoded, after: &mut After) {
         let Some(entry) = self.peers.get_mut(peer) else {
             return;
         };
-        if entry.queue(lane, content).is_err() {
+        if entry.queue(lane, encoded).is_err() {
             entry.failed.push(entry.sent);
             self.node.handle_send_failed(peer, entry.sent);
         }
@@ -363,26 +363,16 @@ impl PeerEntry {
     }
 
     /// Fails if the message can never be sent.
-    fn queue(&self, lane: Lane, content: Content) -> Result<(), nacp_transport_tcp::Refusal> {
+    fn queue(&self, lane: Lane, encoded: Encoded) -> Result<(), nacp_transport_tcp::Refusal> {
         use nacp_transport_tcp::{Lane as Way, Refusal};
-        let sender = &self.io.sender;
-        let refusal = match (lane, content) {
-            (Lane::Control, Content::Message(message)) => sender.queue_control(&message).err(),
-            (Lane::Control, Content::Encoded(encoded)) => {
-                sender.queue(Way::Control, encoded).err().map(|e| e.refusal)
-            }
-            (Lane::Bulk, Content::Message(message)) => sender
-                .queue(Way::Bulk, message.encode())
-                .err()
-                .map(|e| e.refusal),
-            (Lane::Bulk, Content::Encoded(encoded)) => {
-                sender.queue(Way::Bulk, encoded).err().map(|e| e.refusal)
-            }
+        let lane = match lane {
+            Lane::Control => Way::Control,
+            Lane::Bulk => Way::Bulk,
         };
-        match refusal {
-            Some(refusal @ Refusal::Oversized) => Err(refusal),
+        match self.io.sender.queue(lane, encoded) {
+            Err(error) if error.refusal == Refusal::Oversized => Err(error.refusal),
             // A connection that is closing ends; what was given to it goes back then.
-            Some(_) | None => Ok(()),
+            Err(_) | Ok(()) => Ok(()),
         }
     }
 

@@ -7,7 +7,8 @@ use nacp::{
     Undelivered,
 };
 
-use crate::proxy::{Flow, Proxy};
+use crate::faults::Flow;
+use crate::proxy::Proxy;
 use crate::support::{Net, Outcome, app, reported, sees, target, until, within};
 
 /// Dials again so fast that a test need not wait.

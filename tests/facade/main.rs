@@ -7,14 +7,22 @@
 #[macro_use]
 mod support;
 
+mod acks;
 mod bad_input;
 mod calls;
+mod cuts;
 mod ending;
+mod faults;
 mod gateways;
+mod hand;
 mod handlers;
 mod jobs;
 mod links;
 mod proxy;
+mod registering;
+mod repeats;
 mod subscriptions;
+mod takeovers;
 mod timed;
 mod transfers;
+mod wire;

@@ -1,9 +1,20 @@
 //! What the tests of the whole share: two transports, deadlines, and waiting for events.
 
 use std::future::Future;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use nacp::{AppId, Builder, Events, LinkState, MemoryTransport, NApp, NodeEvent};
+use nacp::{
+    AppId, Builder, EventContext, Events, HandlerError, Job, LinkState, MemoryTransport, NApp,
+    NodeEvent, Signal,
+};
+use tokio::time::Instant;
+
+use crate::faults::Faults;
+use crate::hand::Hand;
+use crate::proxy::Proxy;
+use crate::wire::Wire;
 
 pub(crate) type Outcome = Result<(), Box<dyn std::error::Error>>;
 
@@ -33,6 +44,8 @@ pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 pub(crate) enum Net {
     Tcp,
     Memory(MemoryTransport),
+    /// In memory, and breaks as a network does.
+    Wire(Wire),
 }
 
 impl Net {
@@ -42,6 +55,7 @@ impl Net {
         match self {
             Self::Tcp => builder,
             Self::Memory(network) => builder.transport(network.clone()),
+            Self::Wire(wire) => builder.transport(wire.clone()),
         }
     }
 
@@ -49,9 +63,211 @@ impl Net {
     pub(crate) fn server(&self, app: &str) -> Builder {
         match self {
             Self::Tcp => self.node(app).listen("127.0.0.1:0"),
-            Self::Memory(_) => self.node(app).listen(format!("{app}.memory")),
+            Self::Memory(_) | Self::Wire(_) => self.node(app).listen(format!("{app}.memory")),
         }
     }
+
+    /// A line that breaks, to a node that listens.
+    pub(crate) async fn line_to(&self, server: &NApp) -> Line {
+        let app = server.app_id().as_str();
+        match self {
+            Self::Tcp => {
+                let proxy = Proxy::to(server.listen_addrs()[0]).await;
+                let target = format!("{app}@{}", proxy.addr());
+                Line(Kind::Tcp(proxy), target)
+            }
+            Self::Memory(_) => panic!("the memory transport knows no faults but a cut"),
+            Self::Wire(wire) => {
+                let (alias, faults) = wire.line_to(&server.listen_addresses()[0]);
+                Line(Kind::Wire(faults), format!("{app}@{alias}"))
+            }
+        }
+    }
+
+    /// A connection to a node that listens, made by hand.
+    pub(crate) async fn hand(&self, name: &str, server: &NApp) -> Hand {
+        let node = server.app_id().as_str();
+        match self {
+            Self::Tcp => {
+                let addr = server.listen_addrs()[0];
+                let stream = tokio::net::TcpStream::connect(addr).await.unwrap();
+                Hand::over(name, node, stream)
+            }
+            Self::Memory(_) => panic!("no hand reaches into the memory transport"),
+            Self::Wire(wire) => {
+                let stream = wire.connect(&server.listen_addresses()[0]).unwrap();
+                Hand::over(name, node, stream)
+            }
+        }
+    }
+
+    /// Listens by hand.
+    pub(crate) async fn hands(&self, name: &str) -> Hands {
+        match self {
+            Self::Tcp => {
+                let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+                let target = format!("{name}@{}", listener.local_addr().unwrap());
+                Hands::Tcp(name.to_owned(), target, listener)
+            }
+            Self::Memory(_) => panic!("no hand reaches into the memory transport"),
+            Self::Wire(wire) => {
+                let address = format!("{name}.hand");
+                let accepted = wire.accept_at(&address);
+                Hands::Wire(name.to_owned(), format!("{name}@{address}"), accepted)
+            }
+        }
+    }
+}
+
+/// Where a node dials the test itself.
+pub(crate) enum Hands {
+    Tcp(String, String, tokio::net::TcpListener),
+    Wire(
+        String,
+        String,
+        tokio::sync::mpsc::UnboundedReceiver<tokio::io::DuplexStream>,
+    ),
+}
+
+impl Hands {
+    pub(crate) fn target(&self) -> String {
+        let (Self::Tcp(_, target, _) | Self::Wire(_, target, _)) = self;
+        target.clone()
+    }
+
+    pub(crate) async fn accept(&mut self) -> Hand {
+        match self {
+            Self::Tcp(name, _, listener) => {
+                let (stream, _) = within("a connection", listener.accept()).await.unwrap();
+                Hand::over(name, "?", stream)
+            }
+            Self::Wire(name, _, accepted) => {
+                let stream = within("a connection", accepted.recv()).await.unwrap();
+                Hand::over(name, "?", stream)
+            }
+        }
+    }
+}
+
+/// A line to a node that breaks in every way a network does.
+pub(crate) struct Line(Kind, String);
+
+enum Kind {
+    Tcp(Proxy),
+    Wire(Arc<Faults>),
+}
+
+impl Line {
+    /// What to connect to.
+    pub(crate) fn target(&self) -> String {
+        self.1.clone()
+    }
+}
+
+impl Deref for Line {
+    type Target = Faults;
+
+    fn deref(&self) -> &Faults {
+        match &self.0 {
+            Kind::Tcp(proxy) => proxy,
+            Kind::Wire(faults) => faults,
+        }
+    }
+}
+
+/// What handlers heard, in order.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Heard(Arc<Mutex<Vec<u32>>>);
+
+impl Heard {
+    pub(crate) fn push(&self, n: u32) {
+        self.0.lock().unwrap().push(n);
+    }
+
+    pub(crate) fn all(&self) -> Vec<u32> {
+        self.0.lock().unwrap().clone()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.lock().unwrap().len()
+    }
+}
+
+/// Has an event `hear`, which is ready when it says so, and hears numbers until it is paused.
+pub(crate) fn hearing(builder: Builder, heard: &Heard) -> Builder {
+    let heard = heard.clone();
+    builder.event("hear", move |ctx: EventContext, (): ()| {
+        let heard = heard.clone();
+        async move {
+            ctx.process("ready").await?;
+            while let Some(Signal::Normal(payload)) = ctx.next_signal().await {
+                heard.push(payload.decode::<u32>()?);
+            }
+            Ok::<_, HandlerError>(())
+        }
+    })
+}
+
+/// Starts the event of [`hearing`].
+pub(crate) async fn start_hearing(from: &NApp, to: &str) -> Job {
+    let mut job = from.run(to, "hear", &()).await.unwrap();
+    within("the start", job.next()).await.unwrap();
+    job
+}
+
+/// Sends a number to the event of [`hearing`].
+pub(crate) fn send_number(
+    from: &NApp,
+    to: &str,
+    job: &Job,
+    n: u32,
+) -> tokio::task::JoinHandle<Result<(), nacp::SendError>> {
+    let (from, to) = (from.to_unowned(), to.to_owned());
+    let id = job.id().unwrap().clone();
+    let payload = nacp::Payload::new(&n).unwrap();
+    tokio::spawn(async move { from.signal(to, id, Signal::Normal(payload)).await })
+}
+
+/// A clock that begins now: a test's own timeline.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Clock(Instant);
+
+impl Clock {
+    pub(crate) fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    /// Lets virtual time go on until then.
+    pub(crate) async fn reach(self, seconds: f64) {
+        tokio::time::sleep_until(self.0 + Duration::from_secs_f64(seconds)).await;
+    }
+
+    /// Whether it is this late, or as much later as a reader may put a write off for others to
+    /// join it.
+    pub(crate) fn is_at(self, seconds: f64) -> bool {
+        let at = (seconds * 1000.0).round() as u128;
+        (at..=at + 2).contains(&self.ms())
+    }
+
+    /// Milliseconds on the timeline.
+    pub(crate) fn ms(self) -> u128 {
+        self.0.elapsed().as_millis()
+    }
+}
+
+/// Numbers below a bound, from a seed that `NACP_SEED` sets. Tell the seed when the test fails.
+pub(crate) fn seeded() -> (u64, impl FnMut(u64) -> u64) {
+    let from_env = std::env::var("NACP_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok());
+    let seed: u64 = from_env.unwrap_or_else(|| getrandom::u64().unwrap());
+    let mut state = seed;
+    (seed, move |below| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    })
 }
 
 /// The target of a node that listens.
@@ -129,6 +345,34 @@ macro_rules! over_both {
                 #[tokio::test]
                 async fn in_memory() -> Outcome {
                     body(Net::Memory(nacp::MemoryTransport::new())).await
+                }
+            }
+        )+
+    };
+}
+
+/// Runs a test over both kinds of lines that break.
+macro_rules! over_lines {
+    ($($(#[$meta:meta])* async fn $name:ident($net:ident: Net) -> Outcome $body:block)+) => {
+        $(
+            mod $name {
+                use super::*;
+
+                async fn body($net: Net) -> Outcome $body
+
+                #[tokio::test]
+                async fn over_tcp() -> Outcome {
+                    body(Net::Tcp).await
+                }
+
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn over_tcp_on_two_threads() -> Outcome {
+                    body(Net::Tcp).await
+                }
+
+                #[tokio::test]
+                async fn in_memory() -> Outcome {
+                    body(Net::Wire(crate::wire::Wire::default())).await
                 }
             }
         )+

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use nacp_link::{Content, Inbound, Lane, PeerId, Transmit};
+use nacp_link::{Inbound, Lane, PeerId, Transmit};
 use nacp_proto::{Body, Decoded, Encoded, Message, MessageType};
 
 use super::sent::uid_of;
@@ -21,10 +21,10 @@ impl World {
             Transmit::Send {
                 peer,
                 lane,
-                content,
+                encoded,
             } => {
                 let at = self.end_of(life, peer, "message")?;
-                self.send(life, at, lane, content);
+                self.send(life, at, lane, encoded);
                 Some(at)
             }
             Transmit::Registered { peer, .. } => {
@@ -71,12 +71,8 @@ impl World {
         at
     }
 
-    fn send(&mut self, life: usize, at: (usize, usize), lane: Lane, content: Content) {
-        let bytes = match content {
-            Content::Encoded(encoded) => encoded,
-            Content::Message(message) => message.encode(),
-        };
-        let whole = bytes.to_bytes();
+    fn send(&mut self, life: usize, at: (usize, usize), lane: Lane, encoded: Encoded) {
+        let whole = encoded.to_bytes();
         self.trace.mix_bytes(&whole);
         self.trace
             .mix((at.0 * 4 + at.1 * 2 + usize::from(lane == Lane::Bulk)) as u64);

@@ -14,8 +14,9 @@ Examples:
   nacp-cli bench rtt --save before.json host:7420
   nacp-cli bench rtt --compare before.json --max-regress 5% host:7420
 
-rtt has one request in flight and throughput many; large sends big ones; signal counts signals until
-their ACK, and notify the process items of an event, which takes a peer such as `nacp-cli serve`.
+rtt has one request in flight and throughput many; large sends big ones, and small answers come
+back; signal counts signals until their ACK, and notify the events that one subscription gets. The
+last two take a peer such as `nacp-cli serve`.
 With --rate a request counts from the moment when it was due, so that a stall of the peer shows in
 all that it delayed (no coordinated omission).";
 
@@ -43,7 +44,7 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) rate: Option<u32>,
 
-    /// Payload bytes [default: 64; large: 16 MiB]
+    /// Payload bytes [default: 64; large: 16 MiB; signal: none]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(..=1 << 30))]
     pub(crate) size: Option<u32>,
 
@@ -59,10 +60,6 @@ pub(crate) struct BenchArgs {
     #[arg(long, hide_short_help = true, value_name = "SHARE", default_value = "5%", value_parser = share)]
     pub(crate) max_regress: f64,
 
-    /// Show no progress bar
-    #[arg(long, hide_short_help = true)]
-    pub(crate) no_progress: bool,
-
     #[command(flatten)]
     pub(crate) dial: DialArgs,
 }
@@ -76,9 +73,9 @@ pub(crate) enum BenchMode {
     Throughput,
     /// Signals until their ACK
     Signal,
-    /// Process items of an event
+    /// Events of one subscription
     Notify,
-    /// Large payloads there and back
+    /// Large payloads there
     Large,
 }
 

@@ -5,9 +5,9 @@ Examples:
   nacp-cli decode capture.bin                   a recorded stream of frames
   nacp-cli decode --hex a16161f5                CBOR on the command line
   xxd -p capture.bin | nacp-cli decode --hex -  digits from standard input
-  nacp-cli decode --diag --as cbor body.cbor    in diagnostic notation
+  nacp-cli decode --diag --type cbor body.cbor    in diagnostic notation
 
-Without --as the bytes are taken for frames if they begin with a frame header, else for a message
+Without --type the bytes are taken for frames if they begin with a frame header, else for a message
 if they are a map with its keys, else for CBOR. What is wrong is told with the number of its byte.";
 
 /// Show frames, messages or CBOR as JSON or diagnostic notation
@@ -23,7 +23,7 @@ pub(crate) struct DecodeArgs {
     pub(crate) hex: bool,
 
     /// What the bytes are [default: what they look like]
-    #[arg(long = "as", value_name = "WHAT", value_enum)]
+    #[arg(long = "type", value_name = "WHAT", value_enum)]
     pub(crate) what: Option<What>,
 
     /// Show payloads in diagnostic notation (RFC 8949), which keeps every detail

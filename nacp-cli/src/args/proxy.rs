@@ -27,6 +27,10 @@ pub(crate) struct ProxyArgs {
     #[arg(value_name = "HOST:PORT")]
     pub(crate) target: Address,
 
+    /// Limit of each connect to HOST:PORT [default: 5s]
+    #[arg(long, env = "NACP_CONNECT_TIMEOUT", hide_env = true, value_name = "TIME", value_parser = duration)]
+    pub(crate) connect_timeout: Option<Duration>,
+
     /// Hold all bytes back so long, each way
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) delay: Option<Duration>,

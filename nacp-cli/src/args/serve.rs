@@ -14,8 +14,9 @@ Examples:
 
 Its abilities: echo gives back its argument; add takes {\"a\":1,\"b\":2}; sleep takes {\"ms\":500};
 fail always fails, with {\"error\":\"..\"}; sink takes anything and answers its size in bytes.
-Its event: countdown takes {\"from\":5,\"ms\":500}, sends each number, and obeys pause, resume, abort
-and a number as input. It emits clock:tick every second for who subscribes.";
+Its events: countdown takes {\"from\":5,\"ms\":500}, sends each number, and obeys pause, resume, abort
+and a number as input; flood is for `bench`, and emits what it is signalled to. It emits clock:tick
+every second for who subscribes.";
 
 /// Run a friendly peer to test against
 #[derive(Debug, Clone, Args)]

@@ -6,7 +6,6 @@ mod measure;
 mod result;
 
 use std::future::IntoFuture;
-use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,7 +21,7 @@ use crate::dial::{Plan, Session};
 use crate::exit::Exit;
 use crate::failure::{Failure, Stop};
 use crate::interrupt::Interrupt;
-use crate::output::{Format, Output};
+use crate::output::{Notes, Output};
 
 use load::Load;
 use measure::Measure;
@@ -45,7 +44,7 @@ pub(crate) async fn run(
     let node = start(&plan).await?;
     let ended = tokio::select! {
         biased;
-        ended = measure(&args, &plan, &node) => ended,
+        ended = measure(&args, &plan, &node, output.notes()) => ended,
         () = interrupt.times(1) => Err(Failure::interrupted("bench")),
     };
     // What is in flight is not waited for.
@@ -56,11 +55,7 @@ pub(crate) async fn run(
     for line in measured.lines() {
         output.human(line)?;
     }
-    if output.format() == Format::Csv {
-        let [head, row] = measured.csv();
-        output.plain(head)?;
-        output.plain(row)?;
-    }
+    measured.rows(output)?;
     if let Some(path) = &args.save {
         compare::write(path, &measured)?;
     }
@@ -137,10 +132,15 @@ async fn connect(plan: &Plan, node: &NApp) -> Result<AppId, Failure> {
     })
 }
 
-async fn measure(args: &BenchArgs, plan: &Plan, node: &NApp) -> Result<Measured, Failure> {
+async fn measure(
+    args: &BenchArgs,
+    plan: &Plan,
+    node: &NApp,
+    notes: Notes,
+) -> Result<Measured, Failure> {
     let peer = connect(plan, node).await?;
     let load = Arc::new(Load::new(args, node, &peer).await?);
-    let bar = progress(args);
+    let bar = progress(args, notes);
     let measure = Measure {
         duration: args.duration,
         concurrency: args.concurrency.unwrap_or_else(|| load.concurrency()),
@@ -158,10 +158,10 @@ async fn measure(args: &BenchArgs, plan: &Plan, node: &NApp) -> Result<Measured,
 }
 
 /// A bar on a terminal; nothing in a pipe.
-fn progress(args: &BenchArgs) -> ProgressBar {
+fn progress(args: &BenchArgs, notes: Notes) -> ProgressBar {
     let length = u64::try_from(args.duration.as_millis()).unwrap_or(u64::MAX);
     let bar = ProgressBar::new(length);
-    if args.no_progress || !std::io::stderr().is_terminal() {
+    if !notes.has_progress() {
         bar.set_draw_target(ProgressDrawTarget::hidden());
     }
     if let Ok(style) = ProgressStyle::with_template("{bar:40} {msg}") {

@@ -33,6 +33,7 @@ pub(crate) fn run(args: &ExplainArgs, output: &mut Output) -> Result<(), Stop> {
     output.human(format_args!("  means    {}", known.meaning))?;
     output.human(format_args!("  heals    {}", known.heals))?;
     output.human(format_args!("  try      {}", known.advice))?;
+    rows(std::iter::once(known), output)?;
     let explained = Explained {
         exit_code: None,
         reasons: vec![known],
@@ -44,6 +45,7 @@ fn list(output: &mut Output) -> Result<(), Stop> {
     for known in reasons::all() {
         output.human(format_args!("{:<25} {}", known.word, known.met.words()))?;
     }
+    rows(reasons::all(), output)?;
     let explained = Explained {
         exit_code: None,
         reasons: reasons::all().collect(),
@@ -55,6 +57,8 @@ fn explain_exit(exit: Exit, output: &mut Output) -> Result<(), Stop> {
     let heading = format!("exit code {}: {}", exit.number(), exit.meaning());
     output.human(Tone::Strong.paint(heading))?;
     output.human(format_args!("  when     {}", when(exit)))?;
+    output.row(&[&"code", &"meaning", &"when"])?;
+    output.row(&[&exit.number(), &exit.meaning(), &when(exit)])?;
     let explained = Explained {
         exit_code: Some(ExitCode {
             code: exit,
@@ -64,6 +68,20 @@ fn explain_exit(exit: Exit, output: &mut Output) -> Result<(), Stop> {
         reasons: Vec::new(),
     };
     Ok(output.document("explain", explained, None)?)
+}
+
+fn rows(reasons: impl Iterator<Item = &'static Known>, output: &mut Output) -> std::io::Result<()> {
+    output.row(&[&"word", &"met", &"meaning", &"heals", &"advice"])?;
+    for known in reasons {
+        output.row(&[
+            &known.word,
+            &known.met.words(),
+            &known.meaning,
+            &known.heals,
+            &known.advice,
+        ])?;
+    }
+    Ok(())
 }
 
 fn exit_code(text: &str) -> Option<Exit> {

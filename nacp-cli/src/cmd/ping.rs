@@ -90,9 +90,7 @@ impl Pings<'_> {
         self.done.address = self.address();
         let at = self.done.address.as_deref().unwrap_or_default();
         output.human(format_args!("pinging {peer} at {at}"))?;
-        if output.format() == Format::Csv {
-            output.plain("seq,rtt_ms")?;
-        }
+        output.row(&[&"seq", &"rtt_ms"])?;
         let mut ticks = interval(self.args.interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while self.args.count.is_none_or(|count| self.done.sent < count) {
@@ -120,7 +118,7 @@ impl Pings<'_> {
             Format::Human => output.human(format_args!(
                 "reply from {peer}: seq={seq} time={rtt_ms:.3} ms"
             ))?,
-            Format::Csv => output.plain(format_args!("{seq},{rtt_ms}"))?,
+            Format::Csv => output.row(&[&seq, &rtt_ms])?,
             Format::Ndjson => output.record("ping-reply", Reply { seq, rtt_ms })?,
             Format::Json => {}
         }
@@ -158,8 +156,10 @@ impl Pings<'_> {
             return Ok(());
         };
         let app = crate::escape::escaped(app);
+        #[expect(clippy::cast_precision_loss, reason = "a share in whole percents")]
+        let lost = (sent - received) as f64 * 100.0 / (*sent).max(1) as f64;
         output.human(format_args!(
-            "--- {app} ---\n{sent} sent, {received} received"
+            "--- {app} ---\n{sent} sent, {received} received, {lost:.0} % lost"
         ))?;
         match rtt {
             Some(rtt) => output.human(format_args!("round trip {rtt}"))?,

@@ -56,6 +56,7 @@ pub(crate) async fn run(
         scope.plan.target = Some(friend.target()?);
         scope.embedded = true;
     }
+    output.row(&[&"stage", &"status", &"ms", &"detail", &"hint"])?;
     let Some(pause) = args.watch else {
         return once(&scope, args.report.as_deref(), output, interrupt).await;
     };

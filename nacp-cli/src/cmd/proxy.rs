@@ -11,9 +11,10 @@ use nacp::transport::{Address, resolve};
 use serde::Serialize;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::args::ProxyArgs;
+use crate::dial::CONNECT_TIMEOUT;
 use crate::failure::{Failure, Stop};
 use crate::interrupt::Interrupt;
 use crate::keys::Keys;
@@ -130,7 +131,9 @@ async fn carry(
     let peer = peer.to_string();
     // Nobody listens any more when the program ends.
     let _ = news.send(Record::Opened { connection, peer }).await;
-    let ended = match dial(&args.target).await {
+    let limit = args.connect_timeout.unwrap_or(CONNECT_TIMEOUT);
+    let dialled = timeout(limit, dial(&args.target)).await;
+    let ended = match dialled.unwrap_or_else(|late| Err(late.into())) {
         Ok(far) => Line { near, far, faults }.carry(args).await,
         Err(_) => Ended::unreachable(),
     };

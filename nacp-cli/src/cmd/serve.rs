@@ -2,6 +2,7 @@
 
 mod abilities;
 mod countdown;
+mod flood;
 mod friend;
 mod trouble;
 
@@ -11,6 +12,7 @@ use nacp::{LinkChange, LinkState, NApp};
 use serde::Serialize;
 use tokio::time::{MissedTickBehavior, interval};
 
+pub(crate) use flood::{FloodArgs, flood_event};
 pub(crate) use friend::Friend;
 pub(crate) use trouble::Trouble;
 
@@ -63,8 +65,8 @@ pub(crate) async fn run(
             .note("every app that reaches this address may register");
     }
     output.notes().note(
-        "abilities echo, add, sleep, fail, sink; event countdown; emits clock:tick every second; \
-         Ctrl-C ends it",
+        "abilities echo, add, sleep, fail, sink; events countdown, flood; emits clock:tick every \
+         second; Ctrl-C ends it",
     );
     let mut ticks = interval(Duration::from_secs(1));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);

@@ -79,8 +79,8 @@ impl Listening<'_> {
         let mut changes = session.node.watch_links();
         let mut events = self.subscribe(session, &peer, deadline).await?;
         output.notes().note(format_args!("listening at {peer}"));
-        if output.format() == Format::Csv {
-            output.plain("name,missed,payload")?;
+        if self.template.is_none() {
+            output.row(&[&"name", &"missed", &"payload"])?;
         }
         let mut silence_ends = self.silence_ends();
         while self.args.count.is_none_or(|count| self.count < count) {
@@ -159,7 +159,7 @@ impl Listening<'_> {
         }
         match output.format() {
             Format::Human => output.human(format_args!("{} {payload}", escaped(&event.name))),
-            Format::Csv => output.plain(csv(&event.name, missed, &payload)),
+            Format::Csv => output.row(&[&escaped(&event.name), &missed, &payload]),
             Format::Json | Format::Ndjson => output.record(
                 "sub-event",
                 Event {
@@ -179,15 +179,6 @@ impl Listening<'_> {
             self.count, self.missed
         ));
     }
-}
-
-fn csv(name: &str, missed: u64, payload: &serde_json::Value) -> String {
-    let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
-    format!(
-        "{},{missed},{}",
-        quoted(&escaped(name)),
-        quoted(&payload.to_string())
-    )
 }
 
 async fn wait_until(moment: Option<Instant>) {

@@ -92,6 +92,8 @@ async fn show(args: &TopArgs, plan: &Plan, node: &NApp, output: &mut Output) -> 
         for line in frame.lines() {
             output.human(line)?;
         }
+        frame::head_row(output)?;
+        frame.rows(output)?;
         return Ok(output.document("top", &frame, None)?);
     }
     if !output.is_human() {
@@ -114,9 +116,11 @@ async fn measured(node: &NApp, plan: &Plan) {
 async fn stream(args: &TopArgs, node: &NApp, output: &mut Output) -> Result<(), Stop> {
     let mut ticks = interval(args.interval);
     let mut before = None;
+    frame::head_row(output)?;
     loop {
         ticks.tick().await;
         let frame = Frame::take(node, before.as_ref());
+        frame.rows(output)?;
         output.record("top-frame", &frame)?;
         before = Some(frame);
     }

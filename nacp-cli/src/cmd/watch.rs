@@ -51,9 +51,7 @@ async fn watch(
     output: &mut Output,
 ) -> Result<(), Stop> {
     session.connect(plan.deadline()).await?;
-    if output.format() == Format::Csv {
-        output.plain("time,app,state,cause")?;
-    }
+    output.row(&[&"time", &"app", &"state", &"cause"])?;
     let mut shown = 0;
     while count.is_none_or(|count| shown < count) {
         let Some(change) = changes.next().await else {
@@ -87,7 +85,7 @@ fn show(change: &LinkChange, output: &mut Output) -> std::io::Result<()> {
             let word = tone.paint(format!("{state:<7}"));
             output.human(format_args!("{time} {word} {app} ({cause}{resumed})"))
         }
-        Format::Csv => output.plain(format_args!("{time},\"{app}\",{state},{cause}")),
+        Format::Csv => output.row(&[&time, app, &state, &cause]),
         Format::Json | Format::Ndjson => output.record(
             "watch-change",
             Change {

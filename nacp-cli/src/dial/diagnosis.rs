@@ -58,8 +58,6 @@ fn not_connected(error: &TcpError, attempts: &[Attempt]) -> Failure {
             "nothing listens there: is the peer running, on this port? `nacp-cli serve` runs one",
         ),
         Some(io::ErrorKind::TimedOut) => ("connect-timeout", NO_ANSWER),
-        // The handshake of TCP was over: it was reset after that.
-        Some(io::ErrorKind::ConnectionReset) => return reset(),
         _ => (
             "unreachable",
             "check the address and this machine's network",
@@ -191,11 +189,6 @@ fn torn(first_bytes: &[u8]) -> Failure {
         None => failure(format!("no whole frame came, only {}", shown(first_bytes)))
             .hint("check that the port belongs to a NACP peer"),
     }
-}
-
-fn reset() -> Failure {
-    let message = "the peer accepted the connection and reset it at once";
-    Failure::new(Exit::LinkLost, "connect", "transport-closed", message)
 }
 
 fn closed() -> Failure {

@@ -14,7 +14,8 @@ use crate::target::Target;
 pub(crate) const DEFAULT_TARGET: &str = "127.0.0.1:7420";
 
 const TIMEOUT: Duration = Duration::from_secs(10);
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Of resolving and connecting, if nothing else is said.
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Whom to reach, as whom, and how long that may take. What was not typed comes from the
 /// environment, then from the context, then from here.

@@ -2,7 +2,7 @@ use std::future::{Future, IntoFuture};
 use std::time::Duration;
 
 use nacp::proto::AppId;
-use nacp::{Builder, NApp, Reconnect, Report, RequestError, SubscribeError, Undelivered};
+use nacp::{Builder, NApp, Reconnect, RequestError, SubscribeError, Undelivered};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{Plan, diagnosis, plan};
@@ -50,7 +50,7 @@ impl Session {
         }
         let node = configure(builder).start().await;
         let node = node.map_err(|error| Failure::local("start", error.to_string()))?;
-        watch_for_faults(&node, &trace)?;
+        watch_connections(&node, &trace)?;
         Ok(Self {
             node,
             trace,
@@ -170,7 +170,7 @@ impl Session {
 
     /// Completes when the connection has ended.
     pub(crate) async fn lost(&self) {
-        while self.trace.seen().ended.is_none() {
+        while !self.trace.seen().has_ended {
             self.trace.changed().await;
         }
     }
@@ -185,14 +185,12 @@ impl Session {
     }
 }
 
-/// Leaves in the trace for which fault the node closed the connection.
-fn watch_for_faults(node: &NApp, trace: &Trace) -> Result<(), Failure> {
+/// Leaves in the trace how connections end, and for which fault if the node closed them.
+fn watch_connections(node: &NApp, trace: &Trace) -> Result<(), Failure> {
     let trace = trace.clone();
-    let listening = node.listen("nact:peer:error", move |event| {
-        if let Some(Report::PeerError { reason, .. }) = event.payload().report()
-            && *reason != "transport-error"
-        {
-            trace.violated(reason);
+    let listening = node.listen("nact:peer:*", move |event| {
+        if let Some(report) = event.payload().report() {
+            trace.reported(report);
         }
     });
     let failed = |error: nacp::ListenError| Failure::local("start", error.to_string());

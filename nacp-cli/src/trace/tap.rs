@@ -28,27 +28,18 @@ impl Tap {
     }
 
     fn look(&mut self, read: &[u8]) {
-        let now = Instant::now();
-        if read.is_empty() {
-            self.note_end();
-        } else if !self.is_done {
-            self.trace.update(|seen| {
-                seen.handshake.read(now, read);
-                self.is_done = seen.handshake.is_over();
-            });
+        if self.is_done || read.is_empty() {
+            return;
         }
-    }
-
-    fn note_end(&self) {
+        let now = Instant::now();
         self.trace.update(|seen| {
-            seen.ended.get_or_insert_with(Instant::now);
+            seen.handshake.read(now, read);
+            self.is_done = seen.handshake.is_over();
         });
     }
 
     fn note_sent(&mut self, written: &io::Result<usize>) {
-        if written.is_err() {
-            self.note_end();
-        } else if !self.has_sent {
+        if written.is_ok() && !self.has_sent {
             self.has_sent = true;
             self.trace.update(|seen| seen.sent = Some(Instant::now()));
         }
@@ -63,8 +54,7 @@ impl AsyncRead for Tap {
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         let result = ready!(Pin::new(&mut self.stream).poll_read(cx, buf));
-        let read = buf.filled().get(before..).unwrap_or_default();
-        self.look(if result.is_ok() { read } else { &[] });
+        self.look(buf.filled().get(before..).unwrap_or_default());
         Poll::Ready(result)
     }
 }

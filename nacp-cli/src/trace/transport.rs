@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use nacp::link::Trust;
 use nacp::transport::{Address, Attempt, ConnectError, Options, resolve};
 use nacp::{Channel, Listener, TcpTransport, Transport, TransportError};
+use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::TcpStream;
 use tokio::time::{timeout, timeout_at};
 
@@ -68,9 +69,36 @@ impl TracedTransport {
 }
 
 async fn connect_within(addr: SocketAddr, limit: Duration) -> io::Result<TcpStream> {
-    let stream = timeout(limit, TcpStream::connect(addr)).await??;
+    let stream = timeout(limit, connect(addr)).await??;
     stream.set_nodelay(true)?;
     Ok(stream)
+}
+
+/// As [`TcpStream::connect`], but that a connection which was made and has been reset since is one:
+/// what came before the reset is still to be read.
+async fn connect(addr: SocketAddr) -> io::Result<TcpStream> {
+    let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_nonblocking(true)?;
+    match socket.connect(&addr.into()) {
+        Err(error) if !is_under_way(&error) => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let stream = TcpStream::from_std(socket.into())?;
+    stream.writable().await?;
+    match stream.take_error()? {
+        Some(error) if error.kind() != io::ErrorKind::ConnectionReset => Err(error),
+        Some(_) | None => Ok(stream),
+    }
+}
+
+#[cfg(unix)]
+fn is_under_way(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::INPROGRESS.raw_os_error())
+}
+
+#[cfg(not(unix))]
+fn is_under_way(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::WouldBlock
 }
 
 #[async_trait]

@@ -1,6 +1,7 @@
 //! What the driver of a node does: drains it, hands on what it gives out, closes.
 
-use nacp_link::{Close, Content, Event, Lane, PeerId, Transmit};
+use nacp_link::{Close, Event, Lane, PeerId, Transmit};
+use nacp_proto::Encoded;
 
 use super::{ACCEPTOR, DIALLER, End, Intake, Mode, Site, World};
 
@@ -48,8 +49,8 @@ impl World {
             Transmit::Send {
                 peer,
                 lane,
-                content,
-            } => self.submit(site, peer, lane, content),
+                encoded,
+            } => self.submit(site, peer, lane, encoded),
             Transmit::Registered { peer, native } => {
                 self.sites[site].registered.push((at, peer, native));
             }
@@ -60,14 +61,11 @@ impl World {
         }
     }
 
-    pub(super) fn submit(&mut self, site: usize, peer: PeerId, lane: Lane, content: Content) {
+    pub(super) fn submit(&mut self, site: usize, peer: PeerId, lane: Lane, encoded: Encoded) {
         let Some((wire, end)) = self.sites[site].wire_of(peer) else {
             panic!("a message for the unknown peer {peer:?}");
         };
-        let bytes = match content {
-            Content::Encoded(encoded) => encoded.to_bytes(),
-            Content::Message(message) => message.encode().to_bytes(),
-        };
+        let bytes = encoded.to_bytes();
         let wire = &mut self.wires[wire];
         if wire.gone[end] {
             return;

@@ -6,7 +6,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use indicatif::ProgressBar;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, interval, sleep_until, timeout};
+use tokio::time::{Instant, interval, sleep_until};
 
 use super::load::Load;
 use crate::failure::Failure;
@@ -19,7 +19,7 @@ pub(super) struct Measure<'a> {
     pub(super) concurrency: u32,
     /// Requests a second; without it the next begins when one has ended.
     pub(super) rate: Option<u32>,
-    /// Of each.
+    /// How long nothing may be answered.
     pub(super) limit: Duration,
     pub(super) bar: &'a ProgressBar,
 }
@@ -30,7 +30,6 @@ struct Caller {
     load: Arc<Load>,
     began: Instant,
     ends: Instant,
-    limit: Duration,
     done: Arc<AtomicU64>,
 }
 
@@ -48,7 +47,6 @@ impl Measure<'_> {
             load: Arc::clone(load),
             began,
             ends: began + self.duration,
-            limit: self.limit,
             done: Arc::new(AtomicU64::new(0)),
         };
         let mut tasks = JoinSet::new();
@@ -61,15 +59,32 @@ impl Measure<'_> {
         }
         let mut latency = Latency::new();
         let mut ticks = interval(STEP);
+        let mut progress = (0, began);
         loop {
             tokio::select! {
                 ended = tasks.join_next() => match ended {
                     None => return Ok((latency, began.elapsed())),
                     Some(ended) => latency.add(&ended.map_err(|error| broken(&error))??),
                 },
-                _ = ticks.tick() => self.show(&caller),
+                _ = ticks.tick() => {
+                    self.show(&caller);
+                    self.check(&caller, &mut progress)?;
+                }
             }
         }
+    }
+
+    /// One look now and then instead of a timer for each request, which would be measured too.
+    fn check(&self, caller: &Caller, progress: &mut (u64, Instant)) -> Result<(), Failure> {
+        let done = caller.done.load(Ordering::Relaxed);
+        if done != progress.0 {
+            *progress = (done, Instant::now());
+        }
+        if progress.1.elapsed() < self.limit {
+            return Ok(());
+        }
+        let message = format!("no answer within {:?}", self.limit);
+        Err(Failure::timed_out("bench", message))
     }
 
     fn show(&self, caller: &Caller) {
@@ -121,16 +136,8 @@ impl Caller {
 
     /// One, and how long it took since it was due.
     async fn once(&self, due: Instant) -> Result<Duration, Failure> {
-        match timeout(self.limit, self.load.once()).await {
-            Ok(Ok(())) => {
-                self.done.fetch_add(1, Ordering::Relaxed);
-                Ok(due.elapsed())
-            }
-            Ok(Err(failure)) => Err(failure),
-            Err(_) => {
-                let message = format!("no answer within {:?}", self.limit);
-                Err(Failure::timed_out("bench", message))
-            }
-        }
+        self.load.once().await?;
+        self.done.fetch_add(1, Ordering::Relaxed);
+        Ok(due.elapsed())
     }
 }

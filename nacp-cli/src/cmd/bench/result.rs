@@ -1,3 +1,4 @@
+use std::io;
 use std::time::Duration;
 
 use nacp::proto::AppId;
@@ -7,6 +8,7 @@ use super::load::Load;
 use super::measure::Measure;
 use crate::args::BenchArgs;
 use crate::latency::{Latency, Summary, round};
+use crate::output::Output;
 
 /// What was measured.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -82,8 +84,8 @@ impl Measured {
         }
     }
 
-    /// A head and a row.
-    pub(super) fn csv(&self) -> [String; 2] {
+    /// As a table.
+    pub(super) fn rows(&self, output: &mut Output) -> io::Result<()> {
         let Self {
             mode,
             concurrency,
@@ -103,15 +105,36 @@ impl Measured {
             p999_ms,
             max_ms,
         } = latency;
-        [
-            "mode,concurrency,seconds,count,per_second,mib_per_second,min_ms,mean_ms,p50_ms,p90_ms,\
-             p99_ms,p999_ms,max_ms"
-                .to_owned(),
-            format!(
-                "{mode},{concurrency},{seconds},{count},{per_second},{mib_per_second},{min_ms},\
-                 {mean_ms},{p50_ms},{p90_ms},{p99_ms},{p999_ms},{max_ms}"
-            ),
-        ]
+        output.row(&[
+            &"mode",
+            &"concurrency",
+            &"seconds",
+            &"count",
+            &"per_second",
+            &"mib_per_second",
+            &"min_ms",
+            &"mean_ms",
+            &"p50_ms",
+            &"p90_ms",
+            &"p99_ms",
+            &"p999_ms",
+            &"max_ms",
+        ])?;
+        output.row(&[
+            mode,
+            concurrency,
+            seconds,
+            count,
+            per_second,
+            mib_per_second,
+            min_ms,
+            mean_ms,
+            p50_ms,
+            p90_ms,
+            p99_ms,
+            p999_ms,
+            max_ms,
+        ])
     }
 
     /// For people.

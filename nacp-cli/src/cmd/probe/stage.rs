@@ -127,6 +127,17 @@ fn show(stage: &Stage, output: &mut Output) -> io::Result<()> {
     let time = stage
         .ms
         .map_or_else(String::new, |ms| format!("{ms:.3} ms"));
+    output.row(&[
+        &stage.name,
+        &word.to_lowercase(),
+        &stage.ms.map_or_else(String::new, |ms| ms.to_string()),
+        &stage
+            .detail
+            .as_deref()
+            .unwrap_or_default()
+            .replace('\n', "; "),
+        &stage.hint.as_deref().unwrap_or_default(),
+    ])?;
     let mut details = stage.detail.iter().flat_map(|detail| detail.lines());
     let line = format!(
         "  {:<10} {} {time:>13}  {}",

@@ -7,6 +7,7 @@ use serde_json::Number;
 
 use super::Trouble;
 use super::countdown::countdown;
+use super::flood::flood;
 
 #[derive(Deserialize)]
 struct Add {
@@ -52,6 +53,11 @@ pub(super) fn add_to(builder: Builder, trouble: Trouble) -> Builder {
         .describe(
             "countdown",
             "{from, ms}: counts down to 0; pause, resume, abort, or a number",
+        )
+        .event("flood", flood)
+        .describe(
+            "flood",
+            "{size}: emits flood:REQUEST as often as each signalled number says",
         )
 }
 

@@ -1,3 +1,4 @@
+use std::io;
 use std::time::{Instant, SystemTime};
 
 use nacp::link::Table;
@@ -6,6 +7,7 @@ use serde::Serialize;
 
 use crate::escape::escaped;
 use crate::latency::{millis, round};
+use crate::output::Output;
 
 /// A node and its links at one moment.
 #[derive(Debug, Clone, Serialize)]
@@ -85,6 +87,31 @@ impl Frame {
         }
     }
 
+    /// A row for each link.
+    pub(super) fn rows(&self, output: &mut Output) -> io::Result<()> {
+        let rate = |rate: Option<f64>| rate.map_or_else(String::new, |rate| rate.to_string());
+        for link in &self.links {
+            output.row(&[
+                &self.time,
+                &escaped(&link.app),
+                &link.state,
+                &link.gateway,
+                &link.native,
+                &rate(link.rtt_ms),
+                &link.backlog.count,
+                &link.backlog.bytes,
+                &link.ack_pending.count,
+                &link.ack_pending.bytes,
+                &link.messages_in,
+                &link.messages_out,
+                &rate(link.in_per_second),
+                &rate(link.out_per_second),
+                &link.replayed,
+            ])?;
+        }
+        Ok(())
+    }
+
     /// For people without a screen.
     pub(super) fn lines(&self) -> Vec<String> {
         let mut lines = vec![
@@ -99,6 +126,27 @@ impl Frame {
         );
         lines
     }
+}
+
+/// The head of [`Frame::rows`].
+pub(super) fn head_row(output: &mut Output) -> io::Result<()> {
+    output.row(&[
+        &"time",
+        &"app",
+        &"state",
+        &"gateway",
+        &"native",
+        &"rtt_ms",
+        &"backlog_count",
+        &"backlog_bytes",
+        &"ack_pending_count",
+        &"ack_pending_bytes",
+        &"messages_in",
+        &"messages_out",
+        &"in_per_second",
+        &"out_per_second",
+        &"replayed",
+    ])
 }
 
 /// The columns and their width.
