@@ -226,7 +226,7 @@ fn write_version(out: &mut BytesMut, version: Version) {
 }
 
 fn write_id(out: &mut BytesMut, id: &MessageId) {
-    write::text(out, id.text_in(&mut [0; MessageId::UUID_TEXT_LEN]));
+    id.with_text(|text| write::text(out, text));
 }
 
 fn write_kind(out: &mut BytesMut, kind: RequestKind) {

@@ -1,3 +1,5 @@
+mod uuid_text;
+
 use std::{cmp::Ordering, fmt, str::FromStr};
 
 use smol_str::SmolStr;
@@ -50,7 +52,7 @@ impl MessageId {
     pub const MAX_BYTES: usize = 255;
 
     /// Length of a UUID's text, and of the buffer that [`text_in`](Self::text_in) asks for.
-    pub const UUID_TEXT_LEN: usize = 36;
+    pub const UUID_TEXT_LEN: usize = uuid_text::LEN;
 
     /// Bits of a number that [`sequenced`](Self::sequenced) keeps.
     pub const SEQUENCE_BITS: u32 = 58;
@@ -63,8 +65,8 @@ impl MessageId {
     pub fn new(text: &str) -> Result<Self, MessageIdError> {
         match text.len() {
             0 => Err(MessageIdError::Empty),
-            1..=Self::MAX_BYTES => Ok(match canonical_uuid(text.as_bytes()) {
-                Some(uuid) => Self(Repr::Uuid(uuid.into_bytes())),
+            1..=Self::MAX_BYTES => Ok(match uuid_text::read(text.as_bytes()) {
+                Some(bytes) => Self(Repr::Uuid(bytes)),
                 None => Self(Repr::Text(SmolStr::new(text))),
             }),
             bytes => Err(MessageIdError::TooLong { bytes }),
@@ -73,8 +75,8 @@ impl MessageId {
 
     /// The id in the bytes of a text; `None` if they are none.
     pub(crate) fn from_wire(text: &[u8]) -> Option<Self> {
-        if let Some(uuid) = canonical_uuid(text) {
-            return Some(Self(Repr::Uuid(uuid.into_bytes())));
+        if let Some(bytes) = uuid_text::read(text) {
+            return Some(Self(Repr::Uuid(bytes)));
         }
         Self::new(std::str::from_utf8(text).ok()?).ok()
     }
@@ -128,6 +130,15 @@ impl MessageId {
         }
     }
 
+    /// Shows the text's bytes to `show`.
+    #[inline]
+    pub(crate) fn with_text(&self, show: impl FnOnce(&[u8])) {
+        match &self.0 {
+            Repr::Uuid(bytes) => show(&uuid_text::write(*bytes)),
+            Repr::Text(text) => show(text.as_bytes()),
+        }
+    }
+
     /// Length of the text in bytes.
     pub fn text_len(&self) -> usize {
         match &self.0 {
@@ -142,22 +153,6 @@ impl MessageId {
             Repr::Uuid(_) => SmolStr::new(self.text_in(&mut [0; Self::UUID_TEXT_LEN])),
             Repr::Text(text) => text.clone(),
         }
-    }
-}
-
-/// Only the canonical spelling, because the text must come out as it came in.
-fn canonical_uuid(text: &[u8]) -> Option<Uuid> {
-    if text.len() != MessageId::UUID_TEXT_LEN {
-        return None;
-    }
-    // Without an early way out this is a few vector instructions.
-    let has_capital = text
-        .iter()
-        .fold(false, |has, byte| has | byte.is_ascii_uppercase());
-    if has_capital {
-        None
-    } else {
-        Uuid::try_parse_ascii(text).ok()
     }
 }
 

@@ -32,9 +32,10 @@ pub(crate) fn head(out: &mut BytesMut, major: u8, argument: u64) {
 }
 
 #[inline]
-pub(crate) fn text(out: &mut BytesMut, text: &str) {
+pub(crate) fn text(out: &mut BytesMut, text: impl AsRef<[u8]>) {
+    let text = text.as_ref();
     head(out, TEXT, text.len() as u64);
-    out.put_slice(text.as_bytes());
+    out.put_slice(text);
 }
 
 #[inline]
