@@ -41,20 +41,16 @@ pub(crate) use watch::WatchArgs;
 
 use crate::output::Format;
 
-const EXIT_CODES: &str = "\
-Exit codes: 0 fine, or nobody reads on · 1 the peer said no · 2 usage
-  3 cannot connect · 4 handshake refused · 5 timed out · 6 link lost
-  7 protocol violation · 8 local problem · 130 interrupted";
-
 /// The same for `-h` and `--help`, so that it fits one screen; each command's own tells more.
 const TEMPLATE: &str = "\
-{about}: nacp-cli [OPTIONS] COMMAND, `COMMAND --help`
-
+Usage: nacp-cli [OPTIONS] COMMAND; `nacp-cli COMMAND --help` gives examples
 {subcommands}
 
-Options: --json, -o human|json|ndjson|csv, -q, -v (-vv, -vvv), --color WHEN, -V
-  --context NAME, --as APP, --timeout TIME, --connect-timeout TIME, --no-progress
-{after-help}
+Options: -o human|json|ndjson|csv, --json, -q, -v (-vv, -vvv), --no-progress, -V
+  --context NAME, --as APP, --timeout TIME, --connect-timeout TIME, --color WHEN
+Exit codes: 0 fine, or nobody reads on · 1 the peer said no · 2 usage
+  3 cannot connect · 4 handshake refused · 5 timed out · 6 link lost
+  7 protocol violation · 8 local problem · 130 interrupted
 ";
 
 /// Probe, call and watch NACP peers
@@ -64,7 +60,6 @@ Options: --json, -o human|json|ndjson|csv, -q, -v (-vv, -vvv), --color WHEN, -V
     version,
     disable_help_subcommand = true,
     help_template = TEMPLATE,
-    after_help = EXIT_CODES,
     mut_args = hidden_here,
 )]
 pub(crate) struct Args {
@@ -217,7 +212,7 @@ impl GlobalArgs {
 
 #[cfg(test)]
 mod tests {
-    use super::{Args, EXIT_CODES};
+    use super::{Args, TEMPLATE};
     use crate::exit::Exit;
     use clap::CommandFactory;
 
@@ -230,7 +225,7 @@ mod tests {
     fn every_exit_code_is_listed() {
         for exit in Exit::ALL {
             let entry = format!("{} {}", exit.number(), exit.meaning());
-            assert!(EXIT_CODES.contains(&entry), "{entry}");
+            assert!(TEMPLATE.contains(&entry), "{entry}");
         }
     }
 }

@@ -32,7 +32,8 @@ pub(crate) fn run(args: Args) -> u8 {
     log(&global);
     let name = command.name();
     let result = if output.format() == Format::Csv && !command.has_table() {
-        Err(Failure::usage(format!("{name} has no csv form")).into())
+        let failure = Failure::usage(format!("{name} has no csv form"));
+        Err(failure.hint("csv is for results that are a table").into())
     } else {
         carry_out(command, &mut output)
     };

@@ -83,15 +83,14 @@ impl Trace {
 
     /// Notes what the node reports of its connections. An old one may end after the next has begun.
     pub(crate) fn reported(&self, report: &Report) {
-        match report {
-            Report::PeerConnect { peer, .. } => self.update(|seen| seen.peer = Some(*peer)),
-            Report::PeerError { peer, reason } if *reason != "transport-error" => {
-                self.update_if(*peer, |seen| seen.violation = Some(reason));
-            }
-            Report::PeerDisconnect { peer } => {
-                self.update_if(*peer, |seen| seen.has_ended = true);
-            }
-            _ => {}
+        if let Report::PeerConnect { peer } = report {
+            self.update(|seen| seen.peer = Some(*peer));
+        } else if let Report::PeerDisconnect { peer } = report {
+            self.update_of(*peer, |seen| seen.has_ended = true);
+        } else if let Report::PeerError { peer, reason } = report
+            && *reason != "transport-error"
+        {
+            self.update_of(*peer, |seen| seen.violation = Some(reason));
         }
     }
 
@@ -101,7 +100,7 @@ impl Trace {
         socket.is_some_and(|socket| socket.shutdown(Shutdown::Both).is_ok())
     }
 
-    fn update_if(&self, peer: PeerId, change: impl FnOnce(&mut Seen)) {
+    fn update_of(&self, peer: PeerId, change: impl FnOnce(&mut Seen)) {
         self.update(|seen| {
             if seen.peer == Some(peer) {
                 change(seen);

@@ -5,15 +5,15 @@ use clap::{Args, ValueEnum};
 use super::{DialArgs, duration};
 use crate::target::Target;
 
-const EXAMPLES: &str = "\
-Examples:
-  nacp-cli check -q weather@host:7420                      for cron: the exit code tells
+const EXAMPLES: &str = r#"Examples:
+  nacp-cli check -q weather@host:7420      for cron: the exit code tells
   nacp-cli check -w 50ms -c 500ms --format nagios host:7420
   nacp-cli check --ability today --format prometheus host:7420
 
-The time is the slowest of -n beats. With --format nagios the exit code is 0 OK, 1 WARNING,
-2 CRITICAL or 3 UNKNOWN; otherwise it is that of every command, and 1 if -c or --ability fails.
-A Kubernetes probe: exec: {command: [nacp-cli, check, -q, \"127.0.0.1:7420\"]}.";
+The time is the slowest of -n beats. With --format nagios the exit code is 0 OK,
+1 WARNING, 2 CRITICAL or 3 UNKNOWN; otherwise it is that of every command, and 1
+if -c or --ability fails. A Kubernetes probe:
+exec: {command: [nacp-cli, check, -q, "127.0.0.1:7420"]}"#;
 
 /// Check a peer once, for cron, Kubernetes, Nagios or Prometheus
 #[derive(Debug, Clone, Args)]

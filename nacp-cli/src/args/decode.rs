@@ -2,13 +2,14 @@ use clap::{Args, ValueEnum};
 
 const EXAMPLES: &str = "\
 Examples:
-  nacp-cli decode capture.bin                   a recorded stream of frames
-  nacp-cli decode --hex a16161f5                CBOR on the command line
-  xxd -p capture.bin | nacp-cli decode --hex -  digits from standard input
-  nacp-cli decode --diag --type cbor body.cbor    in diagnostic notation
+  nacp-cli decode capture.bin                    a recorded stream of frames
+  nacp-cli decode --hex a16161f5                 CBOR on the command line
+  xxd -p capture.bin | nacp-cli decode --hex -   digits from standard input
+  nacp-cli decode --diag --type cbor body.cbor   in diagnostic notation
 
-Without --type the bytes are taken for frames if they begin with a frame header, else for a message
-if they are a map with its keys, else for CBOR. What is wrong is told with the number of its byte.";
+Without --type the bytes are taken for frames if they begin with a frame header,
+else for a message if they are a map with its keys, else for CBOR. What is wrong
+is told with the number of its byte.";
 
 /// Show frames, messages or CBOR as JSON or diagnostic notation
 #[derive(Debug, Clone, Args)]

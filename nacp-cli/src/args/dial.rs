@@ -14,7 +14,7 @@ pub(crate) const CONNECTION: &str = "Connection";
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = CONNECTION)]
 pub(crate) struct DialArgs {
-    /// Limit of the run, or of each wait in a long one [default: 10s]
+    /// Limit of the run, or of each wait [default: 10s]
     #[arg(
         long,
         global = true,

@@ -4,12 +4,12 @@ use nacp::transport::Address;
 use super::{DialArgs, TargetArg};
 
 const EXAMPLES: &str = r#"Examples:
-  nacp-cli emit -t log@host:7420 job:7:done '{"ok":true}'     one event to a peer that listens to us
-  printf 'a:b 1\na:c {"x":2}\n' | nacp-cli emit -t host:7420  one event a line: NAME JSON
-  nacp-cli emit --listen 127.0.0.1:7421 a:b 1                 wait for whoever comes and subscribes
+  nacp-cli emit -t log@host:7420 job:7:done '{"ok":true}'  to one peer
+  printf 'a:b 1\na:c {"x":2}\n' | nacp-cli emit -t host:7420  NAME JSON a line
+  nacp-cli emit --listen 127.0.0.1:7421 a:b 1              to whoever comes
 
-The event goes to peers that have subscribed to its name. It is waited for a subscription as long as
---timeout says; if none comes, the exit code is 1."#;
+The event goes to peers that have subscribed to its name. It is waited for a
+subscription as long as --timeout says; if none comes, the exit code is 1."#;
 
 /// Emit events to peers that have subscribed to us
 #[derive(Debug, Clone, Args)]

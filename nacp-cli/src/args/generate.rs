@@ -20,7 +20,7 @@ pub(crate) struct CompletionsArgs {
 const MAN: &str = "\
 Examples:
   nacp-cli man | man -l -                 read it
-  nacp-cli man --dir /usr/share/man/man1  a page for the program and each command";
+  nacp-cli man --dir /usr/share/man/man1  a page for each command, too";
 
 /// Print the manual page, or write all pages into a folder
 #[derive(Debug, Clone, Args)]

@@ -9,10 +9,11 @@ const EXAMPLES: &str = "\
 Examples:
   nacp-cli ping                           the peer that `nacp-cli serve` runs
   nacp-cli ping -n 5 -i 200ms host:7420   five beats, five a second
-  nacp-cli ping --size 100000 -H host     large ones, with a histogram at the end
-  nacp-cli ping --json host:7420          one document with the summary
+  nacp-cli ping -n 9 --size 100000 -H     large ones, a histogram at the end
+  nacp-cli ping -n 5 --json host:7420     one document with the summary
 
-Without -n it goes on until Ctrl-C. A beat is a request to NApp.heartbeat, which every app answers.";
+Without -n it goes on until Ctrl-C. A beat is a request to NApp.heartbeat, which
+every app answers.";
 
 /// Measure round trips to a peer until Ctrl-C
 #[derive(Debug, Clone, Args)]

@@ -6,17 +6,16 @@ use clap::Args;
 use super::{DialArgs, duration};
 use crate::target::Target;
 
-const EXAMPLES: &str = "\
-Examples:
+const EXAMPLES: &str = r#"Examples:
   nacp-cli probe                          probe a peer inside this process
   nacp-cli probe 127.0.0.1:7420           whoever answers there
   nacp-cli probe weather@[::1]:7420       a certain app
-  nacp-cli probe --resume host:7420       cut the connection under the link, and come back
-  nacp-cli probe --ability add -d '{\"a\":1,\"b\":2}' host:7420
+  nacp-cli probe --resume host:7420       cut the connection, and come back
+  nacp-cli probe --ability add -d '{"a":1,"b":2}' host:7420
   nacp-cli probe --json host:7420 | jq .heartbeat.p99_ms
 
-TARGET is [APP@]HOST:PORT. Without APP the AppId is learned, which peers of the TypeScript
-implementation do not answer to: name theirs.";
+TARGET is [APP@]HOST:PORT. Without APP the AppId is learned, which peers of the
+TypeScript implementation do not answer to: name theirs."#;
 
 /// Diagnose a peer, stage by stage; without TARGET one of its own
 #[derive(Debug, Clone, Args)]
@@ -34,7 +33,7 @@ pub(crate) struct ProbeArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) ability: Option<String>,
 
-    /// The argument of --ability: JSON, @FILE, or - for standard input
+    /// Its argument: JSON, @FILE, or - for standard input
     #[arg(
         short,
         long,
@@ -44,11 +43,11 @@ pub(crate) struct ProbeArgs {
     )]
     pub(crate) data: Option<String>,
 
-    /// Cut the connection, come back, and see that the link is resumed
+    /// Cut the connection, come back: is the link resumed?
     #[arg(long)]
     pub(crate) resume: bool,
 
-    /// Do it again and again, with this pause [default: 5s]
+    /// Again and again, with this pause [default: 5s]
     #[arg(
         long,
         value_name = "TIME",
@@ -59,7 +58,7 @@ pub(crate) struct ProbeArgs {
     )]
     pub(crate) watch: Option<Duration>,
 
-    /// Write a report for a bug tracker: no payloads, no secrets
+    /// Report for a bug tracker: no payloads, no secrets
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
 

@@ -9,13 +9,14 @@ const EXAMPLES: &str = "\
 Examples:
   nacp-cli proxy 127.0.0.1:7421 127.0.0.1:7420 --delay 50ms
   nacp-cli proxy 127.0.0.1:7421 host:7420 --cut-after 10s
-  nacp-cli proxy 127.0.0.1:7421 host:7420 --slow 64000       64 000 bytes a second each way
+  nacp-cli proxy 127.0.0.1:7421 host:7420 --slow 64000
 
-Keys, if standard input is a terminal: c cuts all connections, b swallows all bytes and tells nobody
-(b again lets them pass), d and s switch --delay and --slow off and on. Dial the first address
+--slow is bytes a second, each way. Keys, if standard input is a terminal: c
+cuts all connections, b swallows all bytes and tells nobody (b again lets them
+pass), d and s switch --delay and --slow off and on. Dial the first address
 instead of the second.";
 
-/// Put faults between two peers: delay, cuts, a black hole, a slow line
+/// Put faults between two peers: delay, cuts, black hole, slow line
 #[derive(Debug, Clone, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct ProxyArgs {

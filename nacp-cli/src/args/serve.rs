@@ -6,17 +6,17 @@ use nacp::transport::Address;
 
 use super::duration;
 
-const EXAMPLES: &str = "\
-Examples:
-  nacp-cli serve                          on 127.0.0.1:7420, for this machine
-  nacp-cli serve '[::]:7420'              for the network, IPv6 and IPv4
-  nacp-cli serve 127.0.0.1:0              on a free port; the first line tells which
+const EXAMPLES: &str = r#"Examples:
+  nacp-cli serve                 on 127.0.0.1:7420, for this machine
+  nacp-cli serve '[::]:7420'     for the network, IPv6 and IPv4
+  nacp-cli serve 127.0.0.1:0     on a free port; the first line tells which
 
-Its abilities: echo gives back its argument; add takes {\"a\":1,\"b\":2}; sleep takes {\"ms\":500};
-fail always fails, with {\"error\":\"..\"}; sink takes anything and answers its size in bytes.
-Its events: countdown takes {\"from\":5,\"ms\":500}, sends each number, and obeys pause, resume, abort
-and a number as input; flood is for `bench`, and emits what it is signalled to. It emits clock:tick
-every second for who subscribes.";
+Its abilities: echo gives back its argument; add takes {"a":1,"b":2}; sleep
+takes {"ms":500}; fail always fails, with {"error":".."}; sink takes anything
+and answers its size in bytes. Its events: countdown takes
+{"from":5,"ms":500}, sends each number, and obeys pause, resume, abort and a
+number as input; flood is for `bench`, and emits what it is signalled to. It
+emits clock:tick every second for who subscribes."#;
 
 /// Run a friendly peer to test against
 #[derive(Debug, Clone, Args)]

@@ -2,14 +2,13 @@ use clap::{Args, ValueEnum};
 
 use super::{DialArgs, TargetArg};
 
-const EXAMPLES: &str = "\
-Examples:
+const EXAMPLES: &str = r#"Examples:
   nacp-cli signal -t host:7420 --as console-1 REQUEST abort
-  nacp-cli signal -t host:7420 --as console-1 REQUEST normal -d '{\"speed\":2}'
+  nacp-cli signal -t host:7420 --as console-1 REQUEST normal -d '{"speed":2}'
 
-REQUEST is the id that `nacp-cli call` prints on standard error. A native peer takes signals of an
-event only from the app that started it: use the same --as. That a signal was delivered does not say
-that the event still runs.";
+REQUEST is the id that `nacp-cli call` prints on standard error. A native peer
+takes signals of an event only from the app that started it: use the same --as.
+That a signal was delivered does not say that the event still runs."#;
 
 /// Send a signal to an event that runs at a peer
 #[derive(Debug, Clone, Args)]

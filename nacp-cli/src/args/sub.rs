@@ -6,15 +6,16 @@ use super::{DialArgs, TargetArg, duration};
 
 const EXAMPLES: &str = "\
 Examples:
-  nacp-cli sub 'clock:*'                          the peer that `nacp-cli serve` runs
-  nacp-cli sub -n 1 clock:tick                    the next one
-  nacp-cli sub --idle 5s 'clock:*' 'job:*:done'   until 5 s have passed without any
+  nacp-cli sub 'clock:*'                    the peer that `nacp-cli serve` runs
+  nacp-cli sub -n 1 clock:tick              the next one
+  nacp-cli sub --idle 5s 'clock:*' 'job:*'  until 5 s have passed without any
   nacp-cli sub --format '{name} {/user/id}' 'login:*'
   nacp-cli sub --json 'clock:*' | jq .payload
 
-Names are segments joined by `:`; in a pattern * stands for exactly one. Broken connections are made
-again, and standard error tells. A template has {name}, {payload}, {app}, {pattern}, {missed}, and
-{/a/b} for a part of the payload (a JSON pointer).";
+Names are segments joined by `:`; in a pattern * stands for exactly one. Broken
+connections are made again, and standard error tells. A template has {name},
+{payload}, {app}, {pattern}, {missed}, and {/a/b} for a part of the payload (a
+JSON pointer).";
 
 /// Subscribe to events of a peer and print them
 #[derive(Debug, Clone, Args)]

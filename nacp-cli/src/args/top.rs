@@ -8,13 +8,14 @@ use crate::target::Target;
 
 const EXAMPLES: &str = "\
 Examples:
-  nacp-cli top                            the peer that `nacp-cli serve` runs
+  nacp-cli top                           the peer that `nacp-cli serve` runs
   nacp-cli top weather@host:7420 store@host:7421
-  nacp-cli top --listen 0.0.0.0:7430      whoever dials us
-  nacp-cli top --once --json host:7420    one frame, for a script
+  nacp-cli top --listen 0.0.0.0:7430     whoever dials us
+  nacp-cli top --once --json host:7420   one frame, for a script
 
-It shows the links of a node of its own: state, round trip, records and bytes that wait or await their
-ACK, rates, and what was dropped for which reason. Broken links are made again. q ends it.";
+It shows the links of a node of its own: state, round trip, records and bytes
+that wait or await their ACK, rates, and what was dropped for which reason.
+Broken links are made again. q ends it.";
 
 /// Watch links live: state, round trips, queues, rates, drops
 #[derive(Debug, Clone, Args)]

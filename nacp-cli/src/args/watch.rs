@@ -5,12 +5,12 @@ use crate::target::Target;
 
 const EXAMPLES: &str = "\
 Examples:
-  nacp-cli watch weather@host:7420        a line for each change, until Ctrl-C
+  nacp-cli watch weather@host:7420       a line for each change, until Ctrl-C
   nacp-cli watch --json host:7420 | jq -r .state
-  nacp-cli watch -n 1 host:7420           the first change alone
+  nacp-cli watch -n 1 host:7420          the first change alone
 
-Broken connections are made again. It ends with 6 when the link is dropped for good: the peer said
-good-bye, or did not come back within the grace of 120 s.";
+Broken connections are made again. It ends with 6 when the link is dropped for
+good: the peer said good-bye, or did not come back within the grace of 120 s.";
 
 /// Watch the link to a peer: one line per change
 #[derive(Debug, Clone, Args)]

@@ -7,6 +7,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::args::PingArgs;
 use crate::dial::{Plan, Session};
+use crate::exit::Exit;
 use crate::failure::{Failure, Stop};
 use crate::interrupt::Interrupt;
 use crate::latency::{Latency, Summary, millis};
@@ -138,6 +139,10 @@ impl Pings<'_> {
             Err(Stop::Failed(failure) | Stop::Told(failure)) => Some(failure),
             Err(stop) => return Err(stop),
         };
+        if (failure.as_ref()).is_some_and(|failure| failure.exit == Exit::Interrupted) {
+            // The one under way is neither answered nor lost.
+            self.done.sent = self.done.received;
+        }
         self.done.rtt = self.latency.summary();
         self.summary(output)?;
         output.document("ping", &self.done, failure.as_ref())?;

@@ -97,7 +97,7 @@ fn decode_names_the_byte_that_is_wrong() {
             human.stderr.contains(&format!("byte {at}: ")),
             "{at} is not in {human:?}"
         );
-        let json = run_with_input(&["decode", "--json", "--as", "frames"], &bytes);
+        let json = run_with_input(&["decode", "--json", "--type", "frames"], &bytes);
         assert_eq!(json.code, 7, "{json:?}");
         assert_eq!(json.json()["error"]["reason"], reason);
     }

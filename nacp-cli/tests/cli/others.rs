@@ -1,4 +1,4 @@
-//! `watch`, `check`, `signal`, `emit`, contexts, completions and manual pages.
+//! `watch`, `check`, `signal`, `emit`, and contexts.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -294,23 +294,6 @@ fn a_credential_is_sent_from_a_private_file_only() {
     assert_eq!(sent.code, 6, "{sent:?}");
     assert_eq!(credentials.recv().unwrap().as_deref(), Some("s3cret"));
     assert!(!format!("{refused:?}{sent:?}").contains("s3cret"));
-}
-
-#[test]
-fn completions_and_manual_pages_cover_every_command() {
-    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let run = run(&["completions", shell]);
-        assert_eq!(run.code, 0, "{run:?}");
-        assert!(run.stdout.contains("probe"), "{shell}");
-    }
-    let page = run(&["man"]);
-    assert_eq!(page.code, 0);
-    assert!(page.stdout.contains(".TH nacp"), "{page:?}");
-    let folder = Folder::new("man");
-    assert_eq!(run(&["man", "--dir", folder.0.to_str().unwrap()]).code, 0);
-    for name in ["nacp-cli.1", "nacp-cli-probe.1", "nacp-cli-check.1"] {
-        assert!(folder.0.join(name).is_file(), "{name}");
-    }
 }
 
 #[test]
