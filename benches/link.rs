@@ -95,7 +95,7 @@ fn carry(now: Instant, from: &mut End, to: &mut End) -> usize {
             Lane::Control => from.sent.control += 1,
             Lane::Bulk => from.sent.bulk += 1,
         }
-        let bytes = encoded.to_bytes();
+        let bytes = Bytes::from(encoded);
         let decoded = Message::decode(&bytes).unwrap();
         to.node
             .handle_message(now, to.peer, Inbound { bytes, decoded });

@@ -24,6 +24,18 @@ pub(crate) struct Source {
     pub(crate) link: LinkId,
 }
 
+/// What a message of a bound peer turns out to be.
+enum Sorted {
+    /// It is for this node.
+    Ours,
+    /// It is for another app.
+    Others,
+    /// It is a register, of which a bound peer may send more.
+    Register,
+    /// It has been dropped.
+    Dropped,
+}
+
 impl Node {
     /// One whole message has come from a peer.
     ///
@@ -160,36 +172,47 @@ impl Node {
     }
 
     fn sort_bound(&mut self, now: Instant, peer: PeerId, link: LinkId, inbound: Inbound) {
+        let source = Source { peer, link };
+        match self.judge(now, source, &inbound.decoded) {
+            Sorted::Ours if self.take_note(now, source, &inbound.decoded) => {
+                self.handle(now, source, inbound.decoded);
+            }
+            Sorted::Ours | Sorted::Dropped => {}
+            Sorted::Others => self.relay(now, source, inbound),
+            Sorted::Register => self.refresh_register(now, peer, link, inbound.decoded),
+        }
+    }
+
+    /// Checks the source of a bound peer's message, and whom it is for.
+    fn judge(&mut self, now: Instant, source: Source, decoded: &Decoded) -> Sorted {
+        let Source { peer, link } = source;
         let Some(bound) = self.links.get_mut(link) else {
-            return;
+            return Sorted::Dropped;
         };
         bound.counts.messages_in += 1;
-        self.refuse_contender(now, link);
+        if bound.contender.is_some() {
+            self.refuse_contender(now, link);
+        }
         let Some(bound) = self.links.get(link) else {
-            return;
+            return Sorted::Dropped;
         };
-        let envelope = inbound.decoded.envelope();
+        let envelope = decoded.envelope();
         let is_own = bound.app == *envelope.from;
-        let is_register = inbound.decoded.message_type() == Some(MessageType::Register);
+        let is_register = decoded.message_type() == Some(MessageType::Register);
         if !is_own && (is_register || !self.may_relay(link, envelope.from)) {
-            let is_gateway = bound.info.is_gateway;
-            if is_gateway && !is_register {
-                return self.report_subject(
-                    MessageReport::InboundError,
-                    Some(peer),
-                    &inbound.decoded,
-                    Reason::SourceMismatch,
-                );
+            if bound.info.is_gateway && !is_register {
+                let (kind, reason) = (MessageReport::InboundError, Reason::SourceMismatch);
+                self.report_subject(kind, Some(peer), decoded, reason);
+            } else {
+                self.source_fault(now, peer, decoded, Reason::SourceMismatch);
             }
-            return self.source_fault(now, peer, &inbound.decoded, Reason::SourceMismatch);
+            return Sorted::Dropped;
         }
-        if !self.is_for_us(envelope, is_register) {
-            return self.relay(now, Source { peer, link }, inbound);
+        match (self.is_for_us(envelope, is_register), is_register) {
+            (false, _) => Sorted::Others,
+            (true, true) => Sorted::Register,
+            (true, false) => Sorted::Ours,
         }
-        if is_register {
-            return self.refresh_register(now, peer, link, inbound.decoded);
-        }
-        self.receive(now, Source { peer, link }, inbound);
     }
 
     /// Whether an app that is not bound to a gateway's peer may be spoken for by it.
@@ -221,25 +244,27 @@ impl Node {
         }
     }
 
-    /// ACK, dedup, and handling by type.
-    fn receive(&mut self, now: Instant, source: Source, Inbound { decoded, .. }: Inbound) {
-        let message_type = decoded.message_type();
+    /// ACK and dedup; `false` if that is all that there is to do.
+    fn take_note(&mut self, now: Instant, source: Source, decoded: &Decoded) -> bool {
         if let Decoded::Message(Message {
             body: Body::Ack { parent_id },
             from,
             ..
-        }) = &decoded
+        }) = decoded
         {
-            return self.handle_ack(source, (from, parent_id), &decoded);
+            self.handle_ack(source, (from, parent_id), decoded);
+            return false;
         }
-        if message_type.is_none_or(MessageType::is_reliable) {
-            let envelope = decoded.envelope();
-            let (id, from) = (envelope.id.clone(), envelope.from.clone());
-            self.acknowledge(now, source.peer, &from, &id);
-            if !self.is_beat(source, &decoded) && !self.remember(&from, &id) {
-                return;
-            }
+        let is_reliable = decoded.message_type().is_none_or(MessageType::is_reliable);
+        if !is_reliable {
+            return true;
         }
+        let EnvelopeRef { id, from, .. } = decoded.envelope();
+        self.acknowledge(now, source.peer, from, id);
+        self.is_beat(source, decoded) || self.remember(from, id)
+    }
+
+    fn handle(&mut self, now: Instant, source: Source, decoded: Decoded) {
         match decoded {
             Decoded::Message(message) => self.handle_body(now, source, message),
             Decoded::Malformed(malformed) => self.handle_malformed(now, source, malformed),

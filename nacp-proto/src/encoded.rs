@@ -79,6 +79,16 @@ impl Default for Encoded {
     }
 }
 
+impl From<Encoded> for Bytes {
+    /// The message in one piece; copies only if it lies in several.
+    fn from(encoded: Encoded) -> Self {
+        match encoded.0 {
+            Pieces::One(piece) => piece,
+            Pieces::Three(_) => encoded.to_bytes(),
+        }
+    }
+}
+
 impl From<Bytes> for Encoded {
     fn from(bytes: Bytes) -> Self {
         Self(Pieces::One(bytes))

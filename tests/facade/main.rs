@@ -8,6 +8,7 @@
 mod support;
 
 mod acks;
+mod addresses;
 mod bad_input;
 mod calls;
 mod cuts;
@@ -18,6 +19,7 @@ mod hand;
 mod handlers;
 mod jobs;
 mod links;
+mod patterns;
 mod proxy;
 mod registering;
 mod repeats;

@@ -215,7 +215,7 @@ pub(crate) async fn start_hearing(from: &NApp, to: &str) -> Job {
     job
 }
 
-/// Sends a number to the event of [`hearing`].
+/// Sends a number to the event of [`hearing`]: it is on its way, behind what was sent before.
 pub(crate) fn send_number(
     from: &NApp,
     to: &str,
@@ -225,7 +225,21 @@ pub(crate) fn send_number(
     let (from, to) = (from.to_unowned(), to.to_owned());
     let id = job.id().unwrap().clone();
     let payload = nacp::Payload::new(&n).unwrap();
-    tokio::spawn(async move { from.signal(to, id, Signal::Normal(payload)).await })
+    under_way(async move { from.signal(to, id, Signal::Normal(payload)).await })
+}
+
+/// A future that has been polled once, and goes on by itself.
+pub(crate) fn under_way<F>(future: F) -> tokio::task::JoinHandle<F::Output>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    let mut future = Box::pin(futures_util::future::maybe_done(future));
+    // The task polls it again with a waker of its own.
+    let _ = futures_util::FutureExt::now_or_never(&mut future);
+    tokio::spawn(async move {
+        future.as_mut().await;
+        future.as_mut().take_output().unwrap()
+    })
 }
 
 /// A clock that begins now: a test's own timeline.

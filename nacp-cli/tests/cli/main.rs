@@ -4,6 +4,7 @@
 mod bad_peers;
 mod bench;
 mod events;
+mod every;
 mod help;
 mod look;
 mod others;
