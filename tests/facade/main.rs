@@ -18,6 +18,7 @@ mod gateways;
 mod hand;
 mod handlers;
 mod jobs;
+mod lifecycle;
 mod links;
 mod patterns;
 mod proxy;

@@ -197,7 +197,9 @@ async fn sixty_four_mebibytes_each_way_on_a_slow_line_starve_neither_beats_nor_a
     for watch in &mut watches {
         assert_eq!(changes(watch), [], "all stayed online");
     }
-    assert_eq!(a.totals().reasons().count(), 2, "{:?}", a.totals());
+    for node in [&a, &b, &c] {
+        assert_eq!(node.totals().reasons().count(), 0, "no ACK timed out");
+    }
     Ok(())
 }
 
@@ -251,7 +253,13 @@ async fn one_frame_of_sixty_four_mebibytes_counts_as_life_while_it_comes() -> Ou
                 b.ack(message.id);
                 answer = Some(response);
             }
-            other => assert!(matches!(other, Body::Ack { .. }), "{other:?}"),
+            other @ (Body::Register(_)
+            | Body::Unregister
+            | Body::Unsubscribe { .. }
+            | Body::Response(_)
+            | Body::Signal { .. }
+            | Body::Notify { .. }
+            | Body::Ack { .. }) => assert!(matches!(other, Body::Ack { .. }), "{other:?}"),
         }
         tokio::task::yield_now().await;
     }
