@@ -176,6 +176,25 @@ impl Command {
 }
 
 impl Command {
+    /// Whether it prints a document for each thing that happens, and not one at the end.
+    pub(crate) const fn is_stream(&self) -> bool {
+        match self {
+            Self::Watch(_) | Self::Sub(_) | Self::Serve(_) | Self::Proxy(_) => true,
+            Self::Top(args) => !args.once,
+            Self::Probe(args) => args.watch.is_some(),
+            Self::Ping(_)
+            | Self::Check(_)
+            | Self::Call(_)
+            | Self::Signal(_)
+            | Self::Emit(_)
+            | Self::Bench(_)
+            | Self::Decode(_)
+            | Self::Explain(_)
+            | Self::Completions(_)
+            | Self::Man(_) => false,
+        }
+    }
+
     /// Whether its results have the form of a table.
     pub(crate) const fn has_table(&self) -> bool {
         matches!(

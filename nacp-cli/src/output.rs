@@ -123,7 +123,7 @@ impl Output {
         self.format = format;
     }
 
-    /// From now on there are many documents, each on a line.
+    /// There are many documents, each on a line.
     pub(crate) fn stream(&mut self) {
         if self.format == Format::Json {
             self.format = Format::Ndjson;
@@ -184,6 +184,10 @@ impl Notes {
 
     /// What went wrong, and what to try.
     pub(crate) fn failure(self, command: &str, failure: &Failure) {
+        if failure.exit == Exit::Interrupted {
+            // The user knows who did that.
+            return self.note(&failure.message);
+        }
         let stage = failure.stage;
         let at = if stage.is_empty() || stage == command || failure.exit == Exit::Usage {
             String::new()

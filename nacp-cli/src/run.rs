@@ -31,6 +31,9 @@ pub(crate) fn run(args: Args) -> u8 {
     };
     log(&global);
     let name = command.name();
+    if command.is_stream() {
+        output.stream();
+    }
     let result = if output.format() == Format::Csv && !command.has_table() {
         let failure = Failure::usage(format!("{name} has no csv form"));
         Err(failure.hint("csv is for results that are a table").into())

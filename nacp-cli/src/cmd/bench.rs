@@ -44,7 +44,7 @@ pub(crate) async fn run(
     let node = start(&plan).await?;
     let ended = tokio::select! {
         biased;
-        ended = measure(&args, &plan, &node, output.notes()) => ended,
+        ended = measure(&args, &plan, &node, interrupt, output.notes()) => ended,
         () = interrupt.times(1) => Err(Failure::interrupted("bench")),
     };
     // What is in flight is not waited for.
@@ -110,35 +110,41 @@ async fn start(plan: &Plan) -> Result<NApp, Failure> {
         .map_err(|error| Failure::local("start", error.to_string()))
 }
 
-async fn connect(plan: &Plan, node: &NApp) -> Result<AppId, Failure> {
+/// A link that nobody looks into, after one that was: if that fails, it is known why.
+async fn connect(plan: &Plan, node: &NApp, interrupt: &Interrupt) -> Result<AppId, Failure> {
     let target = plan.target()?;
-    let mut wanted = nacp::Target::from(&target.address);
-    if let Some(app) = &target.app {
-        wanted = wanted.expect(app.clone());
-    }
+    let address = target.address.clone();
     let deadline = plan.deadline();
-    if let Ok(Ok(peer)) = timeout_at(deadline, node.connect(wanted).into_future()).await {
-        return Ok(peer);
+    let session = Session::start(plan, target, |builder: Builder| builder).await?;
+    let looked = session.connect(deadline).await;
+    session.close(interrupt).await;
+    let wanted = nacp::Target::from(&address).expect(looked?);
+    match timeout_at(deadline, node.connect(wanted).into_future()).await {
+        Ok(Ok(peer)) => Ok(peer),
+        Ok(Err(error)) => {
+            let message = format!("the link did not come about again: {error}");
+            Err(Failure::new(
+                Exit::LinkLost,
+                "register",
+                "peer-gone",
+                message,
+            ))
+        }
+        Err(_) => Err(Failure::timed_out(
+            "register",
+            "the link did not come about again in time",
+        )),
     }
-    // Once more, to be told what is wrong.
-    let again = Plan {
-        timeout: Duration::from_secs(1).min(plan.timeout),
-        ..plan.clone()
-    };
-    let session = Session::start(&again, target, |builder: Builder| builder).await?;
-    session.connect(again.deadline()).await.and_then(|_| {
-        let message = "no link within the limit, though a second attempt had one";
-        Err(Failure::timed_out("register", message))
-    })
 }
 
 async fn measure(
     args: &BenchArgs,
     plan: &Plan,
     node: &NApp,
+    interrupt: &Interrupt,
     notes: Notes,
 ) -> Result<Measured, Failure> {
-    let peer = connect(plan, node).await?;
+    let peer = connect(plan, node, interrupt).await?;
     let load = Arc::new(Load::new(args, node, &peer).await?);
     let bar = progress(args, notes);
     let measure = Measure {

@@ -60,7 +60,6 @@ pub(crate) async fn run(
     let Some(pause) = args.watch else {
         return once(&scope, args.report.as_deref(), output, interrupt).await;
     };
-    output.stream();
     loop {
         match once(&scope, args.report.as_deref(), output, interrupt).await {
             Err(Stop::Told(failure)) if !failure.ends_everything() => {}

@@ -53,7 +53,6 @@ pub(crate) async fn run(
     output: &mut Output,
     interrupt: &Interrupt,
 ) -> Result<(), Stop> {
-    output.stream();
     let listener = listen(&args.listen).await?;
     let local = listener
         .local_addr()

@@ -35,6 +35,7 @@ struct Event<'a> {
 struct Listening<'a> {
     args: &'a SubArgs,
     template: Option<Template>,
+    has_begun: bool,
     count: u64,
     missed: u64,
     patterns: Vec<String>,
@@ -49,12 +50,12 @@ pub(crate) async fn run(
     let plan = Plan::new(&args.dial, args.target.target.as_ref())?;
     let mut listening = Listening {
         template: template.map_err(Failure::usage)?,
+        has_begun: false,
         count: 0,
         missed: 0,
         patterns: args.patterns.clone(),
         args: &args,
     };
-    output.stream();
     let keep = |builder: nacp::Builder| builder.reconnect(Reconnect::default());
     let session = Session::start(&plan, plan.target()?, keep).await?;
     let ended = tokio::select! {
@@ -79,6 +80,7 @@ impl Listening<'_> {
         let mut changes = session.node.watch_links();
         let mut events = self.subscribe(session, &peer, deadline).await?;
         output.notes().note(format_args!("listening at {peer}"));
+        self.has_begun = true;
         if self.template.is_none() {
             output.row(&[&"name", &"missed", &"payload"])?;
         }
@@ -173,6 +175,9 @@ impl Listening<'_> {
     }
 
     fn sum_up(&self, notes: Notes) {
+        if !self.has_begun {
+            return;
+        }
         let events = if self.count == 1 { "event" } else { "events" };
         notes.note(format_args!(
             "{} {events}, {} missed",

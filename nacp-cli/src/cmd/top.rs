@@ -3,12 +3,11 @@
 mod frame;
 mod screen;
 
-use std::future::IntoFuture;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use nacp::{NApp, Reconnect};
-use tokio::time::{Instant, interval, timeout, timeout_at};
+use nacp::{Builder, NApp, Reconnect};
+use tokio::time::{Instant, interval, timeout_at};
 
 use crate::args::TopArgs;
 use crate::dial::{Plan, Session};
@@ -30,62 +29,52 @@ pub(crate) async fn run(
             .hint("--once prints one frame; --json prints one a line")
             .into());
     }
-    let node = start(&args, &plan).await?;
+    let mut session = start(&args, &plan).await?;
     let ended = tokio::select! {
         biased;
-        ended = show(&args, &plan, &node, output) => ended,
+        ended = show(&args, &plan, &mut session, output) => ended,
         () = interrupt.times(1) => Err(Failure::interrupted("top").into()),
     };
-    let _ = timeout(Duration::from_millis(800), node.terminate()).await;
-    node.terminate_now();
+    session.close(interrupt).await;
     ended
 }
 
-async fn start(args: &TopArgs, plan: &Plan) -> Result<NApp, Failure> {
-    let mut builder = NApp::builder(plan.own.clone())
-        .reconnect(Reconnect::default())
-        .heartbeat_interval(Some(args.interval.max(Duration::from_millis(100))))
-        .tcp(|options| options.connect_timeout(plan.connect_timeout));
-    if let Some(address) = &args.listen {
-        builder = builder.listen(address);
-    }
-    if let Some(secret) = &plan.auth {
-        builder = builder.auth(secret.reveal());
-    }
-    builder
-        .start()
-        .await
-        .map_err(|error| Failure::local("start", error.to_string()))
+async fn start(args: &TopArgs, plan: &Plan) -> Result<Session, Failure> {
+    let configure = |builder: Builder| {
+        let beats = args.interval.max(Duration::from_millis(100));
+        let builder = builder
+            .reconnect(Reconnect::default())
+            .heartbeat_interval(Some(beats));
+        match &args.listen {
+            Some(address) => builder.listen(address),
+            None => builder,
+        }
+    };
+    Session::start(plan, plan.target()?, configure).await
 }
 
 /// The first links must come about; later ones are made again for ever.
-async fn connect(args: &TopArgs, plan: &Plan, node: &NApp) -> Result<(), Failure> {
+async fn connect(args: &TopArgs, plan: &Plan, session: &mut Session) -> Result<(), Failure> {
     let mut targets = args.targets.clone();
     if targets.is_empty() && args.listen.is_none() {
         targets.push(plan.target()?);
     }
     let deadline = plan.deadline();
     for target in targets {
-        let mut wanted = nacp::Target::from(&target.address);
-        if let Some(app) = &target.app {
-            wanted = wanted.expect(app.clone());
-        }
-        let connecting = node.connect(wanted).into_future();
-        if !matches!(timeout_at(deadline, connecting).await, Ok(Ok(_))) {
-            // Once more, to be told what is wrong.
-            let again = Plan {
-                timeout: Duration::from_secs(1).min(plan.timeout),
-                ..plan.clone()
-            };
-            let session = Session::start(&again, target, |builder| builder).await?;
-            session.connect(again.deadline()).await?;
-        }
+        session.target = target;
+        session.connect(deadline).await?;
     }
     Ok(())
 }
 
-async fn show(args: &TopArgs, plan: &Plan, node: &NApp, output: &mut Output) -> Result<(), Stop> {
-    connect(args, plan, node).await?;
+async fn show(
+    args: &TopArgs,
+    plan: &Plan,
+    session: &mut Session,
+    output: &mut Output,
+) -> Result<(), Stop> {
+    connect(args, plan, session).await?;
+    let node = &session.node;
     if args.once {
         measured(node, plan).await;
         let frame = Frame::take(node, None);

@@ -30,7 +30,6 @@ pub(crate) async fn run(
     interrupt: &Interrupt,
 ) -> Result<(), Stop> {
     let plan = Plan::new(&args.dial, args.target.as_ref())?;
-    output.stream();
     let keep = |builder: Builder| builder.reconnect(Reconnect::default());
     let session = Session::start(&plan, plan.target()?, keep).await?;
     let mut changes = session.node.watch_links();

@@ -51,7 +51,7 @@ fn request() -> Message {
     )
 }
 
-fn frames(chunk: u32) -> Vec<u8> {
+pub(crate) fn frames(chunk: u32) -> Vec<u8> {
     let chunker = Chunker::new(request().encode(), MsgId([7; 16])).unwrap();
     let frames = chunker.frames(ChunkSize::new(chunk).unwrap());
     frames

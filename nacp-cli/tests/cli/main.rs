@@ -3,6 +3,7 @@
 
 mod bad_peers;
 mod bench;
+mod codes;
 mod events;
 mod every;
 mod help;

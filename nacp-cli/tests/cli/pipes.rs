@@ -1,11 +1,15 @@
 //! What happens to a run whose output goes nowhere, or that is interrupted.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use nacp::LinkState;
+use nacp::link::Cause;
+
 use crate::support::fake_peer::FakePeer;
+use crate::support::native::NativePeer;
 use crate::support::{Served, command, finish, run, server, signal, stay_silent, wait};
 
 /// Runs a shell line in which `$cli` is the binary.
@@ -199,4 +203,124 @@ fn sigpipe_is_left_as_an_error_of_the_write() {
 fn a_probe_that_goes_well_says_nothing_on_standard_error() {
     let run = run(&["probe", "--json"]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
+}
+
+/// A peer that emits `x:y` with numbers, a thousand a second.
+fn busy_peer() -> NativePeer {
+    let peer = NativePeer::start("busy", |builder| builder);
+    let node = peer.node.clone();
+    peer.runtime.spawn(async move {
+        let mut pace = tokio::time::interval(Duration::from_millis(1));
+        for number in 0_u64.. {
+            pace.tick().await;
+            node.emit("x:y", &number).unwrap();
+        }
+    });
+    peer
+}
+
+#[test]
+fn t32_line_1_a_reader_that_has_enough_ends_it_and_the_peer_hears_a_good_bye() {
+    let peer = busy_peer();
+    let mut changes = peer.node.watch_links();
+    let target = peer.target();
+    for line in [
+        format!("$cli sub -t {target} 'x:*' | head -n 1"),
+        format!("$cli sub -t {target} 'x:*' --json | head -n 1"),
+        format!("$cli sub -t {target} 'x:*' -o csv | head -n 1"),
+        format!("$cli ping -i 1ms {target} | head -n 1"),
+        format!("$cli ping -i 1ms -o ndjson {target} | head -n 1"),
+        format!("$cli top -i 100ms --json {target} | head -n 1"),
+        format!("$cli watch {target} | true"),
+        format!("$cli watch --json {target} | true"),
+    ] {
+        let run = shell(&line);
+        assert_eq!(run.code, 0, "{line}: {run:?}");
+        assert!(!run.stderr.contains("panicked"), "{line}: {run:?}");
+        assert!(!run.stderr.contains("error:"), "{line}: {run:?}");
+        assert!(run.took < Duration::from_secs(2), "{line}: {run:?}");
+        let cause = peer.wait_for(&mut changes, LinkState::Dropped);
+        assert_eq!(cause, Cause::Unregistered, "{line}");
+    }
+}
+
+#[derive(serde::Serialize)]
+struct Numbered {
+    number: u64,
+    padding: Vec<u8>,
+}
+
+/// Emits as many events as that, no faster than the app at the other end takes them.
+fn emit(peer: &NativePeer, numbers: std::ops::Range<u64>) {
+    peer.runtime.block_on(async {
+        for number in numbers {
+            let padding = vec![0; 4096];
+            let hit = peer.node.emit("x:y", &Numbered { number, padding });
+            hit.unwrap();
+            if number % 256 == 0 {
+                // What is answered behind them shows that they have come.
+                peer.node.heartbeat("reader").await.unwrap();
+            }
+        }
+        peer.node.heartbeat("reader").await.unwrap();
+    });
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn t32_line_5_a_reader_that_sleeps_costs_no_beat_and_no_memory_and_what_is_dropped_is_counted() {
+    let peer = NativePeer::start("busy", |builder| builder);
+    let mut changes = peer.node.watch_links();
+    let mut sub = command();
+    sub.args([
+        "sub",
+        "-t",
+        &peer.target(),
+        "x:*",
+        "--as",
+        "reader",
+        "--json",
+    ]);
+    let mut child = sub.spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut notes = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert_eq!(notes.next().unwrap().unwrap(), "listening at busy");
+
+    // Nobody reads its output: far more than a pipe and a stream hold comes, twice.
+    emit(&peer, 0..3_000);
+    let before = most_memory(child.id());
+    emit(&peer, 3_000..13_000);
+    let grown = most_memory(child.id()) - before;
+    assert!(grown < 8 << 10, "{grown} KiB more for 40 MB of events");
+    let states = peer.node.link(&"reader".parse().unwrap()).unwrap().state;
+    assert_eq!(states, LinkState::Online);
+
+    // Whatever did not come is counted by what came next.
+    let mut expected = 0;
+    while expected < 13_000 {
+        let line = lines.next().unwrap().unwrap();
+        let event: serde_json::Value = serde_json::from_str(&line).unwrap();
+        let number = event["payload"]["number"].as_u64().unwrap();
+        assert_eq!(number, expected + event["missed"].as_u64().unwrap());
+        expected = number + 1;
+    }
+    signal(child.id(), "INT");
+    lines.for_each(drop);
+    notes.for_each(drop);
+    assert_eq!(finish(child).code, 130);
+    let cause = peer.wait_for(&mut changes, LinkState::Dropped);
+    assert_eq!(cause, Cause::Unregistered);
+}
+
+/// The most that a process has had in memory, in KiB.
+#[cfg(target_os = "linux")]
+fn most_memory(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+    line.unwrap()
+        .split_whitespace()
+        .nth(1)
+        .unwrap()
+        .parse()
+        .unwrap()
 }

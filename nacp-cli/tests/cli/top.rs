@@ -2,8 +2,10 @@
 
 use std::io::{BufRead, BufReader};
 
+use insta::{assert_snapshot, with_settings};
 use serde_json::{Value, json};
 
+use crate::every;
 use crate::support::terminal::Terminal;
 use crate::support::{Served, closed_port, command, finish, run, signal};
 
@@ -66,10 +68,16 @@ fn top_in_a_pipe_prints_a_frame_a_line_and_wants_json_for_it() {
     top.args(["top", &served.target, "--json", "-i", "10ms"]);
     let mut child = top.spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut shown = String::new();
     for _ in 0..2 {
-        let frame: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        let line = lines.next().unwrap().unwrap();
+        let frame: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(frame["links"][0]["app"], "nacp-cli-serve");
+        shown += &format!("{line}\n");
     }
+    with_settings!({filters => every::FILTERS.to_vec(), omit_expression => true}, {
+        assert_snapshot!("top_frames", shown);
+    });
     signal(child.id(), "INT");
     lines.for_each(drop);
     assert_eq!(finish(child).code, 130);

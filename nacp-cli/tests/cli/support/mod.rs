@@ -1,6 +1,7 @@
 //! The binary under test, and peers for it to meet.
 
 pub(crate) mod fake_peer;
+pub(crate) mod native;
 pub(crate) mod terminal;
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -26,6 +27,12 @@ impl Run {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout)
             .unwrap_or_else(|error| panic!("{error} in {:?}", self.stdout))
+    }
+
+    /// The one JSON document, or the last of a stream.
+    pub(crate) fn json_or_last_line(&self) -> Value {
+        let whole = serde_json::from_str(&self.stdout);
+        whole.unwrap_or_else(|_| self.json_lines().pop().unwrap())
     }
 
     /// One JSON document a line.
