@@ -120,6 +120,13 @@ impl Faults {
         self.flow(flow, usize::MAX);
     }
 
+    /// Rules what comes from the dialling node.
+    pub(crate) fn up(&self, flow: Flow) {
+        self.rules.send_modify(|rules| {
+            (rules.up, rules.flowing) = (flow, usize::MAX);
+        });
+    }
+
     /// Rules what goes to the dialling node.
     pub(crate) fn down(&self, flow: Flow) {
         self.rules.send_modify(|rules| {

@@ -9,14 +9,7 @@ use nacp::{
 
 use crate::faults::Flow;
 use crate::proxy::Proxy;
-use crate::support::{Net, Outcome, app, reported, sees, target, until, within};
-
-/// Dials again so fast that a test need not wait.
-fn quick() -> Reconnect {
-    Reconnect::default()
-        .shortest(Duration::from_millis(1))
-        .longest(Duration::from_millis(20))
-}
+use crate::support::{Net, Outcome, app, quick, reported, sees, target, until, within};
 
 async fn count(ctx: EventContext, up_to: u64) -> Result<u64, HandlerError> {
     for n in 1..=up_to {

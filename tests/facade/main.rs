@@ -23,6 +23,7 @@ mod links;
 mod patterns;
 mod proxy;
 mod registering;
+mod relays;
 mod repeats;
 mod subscriptions;
 mod takeovers;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use nacp::{
     AppId, Builder, EventContext, Events, HandlerError, Job, LinkState, MemoryTransport, NApp,
-    NodeEvent, Signal,
+    NodeEvent, Reconnect, Signal,
 };
 use tokio::time::Instant;
 
@@ -37,6 +37,13 @@ pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
         }
     })
     .await;
+}
+
+/// Dials again so fast that a test need not wait.
+pub(crate) fn quick() -> Reconnect {
+    Reconnect::default()
+        .shortest(Duration::from_millis(1))
+        .longest(Duration::from_millis(20))
 }
 
 /// Where nodes meet.

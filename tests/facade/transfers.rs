@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use nacp::{EventContext, HandlerError, LinkState, NApp, Payload, Reconnect, Signal};
+use nacp::{HandlerError, LinkState, NApp, Payload, Reconnect};
 
 use nacp::link::Cause;
 use nacp::proto::{Body, ChunkSize, Response};
@@ -14,8 +14,8 @@ use nacp::{LinkWatch, Report, RequestKind};
 use crate::hand::request;
 use crate::proxy::Proxy;
 use crate::support::{
-    Clock, Heard, Net, Outcome, app, hearing, sees, send_number, start_hearing, target, under_way,
-    within,
+    Clock, Heard, Net, Outcome, app, hearing, quick, sees, send_number, start_hearing, target,
+    under_way, within,
 };
 use crate::wire::Wire;
 
@@ -25,14 +25,25 @@ fn examine(payload: &Payload) -> Result<(usize, bool), HandlerError> {
         .as_byte_string()
         .ok_or_else(|| HandlerError::failed("no bytes"))?;
     let is_whole = bytes
-        .iter()
-        .enumerate()
-        .all(|(at, byte)| *byte == (at % 251) as u8);
+        .chunks(PATTERN.len())
+        .all(|chunk| chunk == &PATTERN[..chunk.len()]);
     Ok((bytes.len(), is_whole))
 }
 
+/// Repeated, so long and so odd that no missing or doubled piece of a frame leaves it as it is.
+static PATTERN: [u8; 65_521] = {
+    let mut pattern = [0; 65_521];
+    let mut at = 0;
+    while at < pattern.len() {
+        pattern[at] = (at % 251) as u8 ^ (at / 251) as u8;
+        at += 1;
+    }
+    pattern
+};
+
 fn patterned(len: usize) -> Payload {
-    Payload::byte_string((0..len).map(|at| (at % 251) as u8).collect::<Vec<_>>())
+    let repeated = PATTERN.iter().copied().cycle().take(len);
+    Payload::byte_string(repeated.collect::<Vec<_>>())
 }
 
 fn examiner(name: &str) -> nacp::Builder {
@@ -284,15 +295,36 @@ fn send(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn dropped_futures_tear_no_frame_and_leave_no_waiter() -> Outcome {
-    // T-23: large requests given up after a random time, small signals between them that are kept.
+    // T-23, 1, 2 and 4.
+    give_up_half_way(Net::Tcp, 1000, None).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dropped_futures_tear_no_frame_while_the_link_goes_and_comes() -> Outcome {
+    // T-23, 3: fewer rounds, because each cut sends anew whatever was not acknowledged.
+    give_up_half_way(Net::Tcp, 200, Some(10)).await
+}
+
+/// Starts large requests and gives each up after a random time, in one of three ways; between them
+/// go small signals that are kept. Every so many rounds the line is cut.
+async fn give_up_half_way(net: Net, rounds: u32, cut_every: Option<u32>) -> Outcome {
     let (seed, mut random) = crate::support::seeded();
+    let small_buffers = |builder: nacp::Builder| {
+        builder
+            .heartbeat_interval(None)
+            .config(|config| config.poison_limit(0))
+            .reconnect(quick())
+            .tcp(|options| {
+                options
+                    .unsent_bytes(Some(16 << 10))
+                    .send_buffer(Some(64 << 10))
+            })
+    };
     let whole = Arc::new(AtomicUsize::new(0));
     let torn = Arc::new(AtomicUsize::new(0));
     let (counted, broken) = (Arc::clone(&whole), Arc::clone(&torn));
-    let heard = Arc::new(std::sync::Mutex::new(Vec::new()));
-    let hearing = Arc::clone(&heard);
-    let server = NApp::builder("server")
-        .listen("127.0.0.1:0")
+    let heard = Heard::default();
+    let server = small_buffers(hearing(net.server("server"), &heard))
         .ability_raw("examine", move |_, payload: Payload| {
             let counter = match examine(&payload) {
                 Ok((_, true)) => Arc::clone(&counted),
@@ -301,68 +333,65 @@ async fn dropped_futures_tear_no_frame_and_leave_no_waiter() -> Outcome {
             counter.fetch_add(1, Ordering::SeqCst);
             async { Ok(Payload::null()) }
         })
-        .event("hear", move |ctx: EventContext, (): ()| {
-            let hearing = Arc::clone(&hearing);
-            async move {
-                ctx.process("ready").await?;
-                while let Some(Signal::Normal(payload)) = ctx.next_signal().await {
-                    hearing.lock().unwrap().push(payload.decode::<u32>()?);
-                }
-                Ok::<_, HandlerError>(())
-            }
-        })
         .start()
         .await?;
-    let client = NApp::builder("client").start().await?;
     let mut events = server.events();
-    client.connect(target(&server)).await?;
-    let mut job = client.run("server", "hear", &()).await?;
-    within("the start", job.next()).await.unwrap();
-    let payloads: Vec<_> = (1..=4).map(|n| patterned(n << 20)).collect();
-    let mut sent = 0;
+    let line = net.line_to(&server).await;
+    let client = small_buffers(net.node("client")).start().await?;
+    client.connect(line.target()).await?;
+    let job = start_hearing(&client, "server").await;
+    let payloads: Vec<_> = (1..=8).map(|n| patterned(n << 20)).collect();
     let mut signals = Vec::new();
-    for round in 0..60u32 {
+    for round in 0..rounds {
         let payload = payloads[random(payloads.len() as u64) as usize].clone();
         let request = client.request_raw("server", "examine", payload);
-        let limit = Duration::from_micros(random(5000));
+        let limit = Duration::from_micros(random(20_000));
         // Polled at least once, so it is on its way.
-        sent += 1;
-        let _ = tokio::time::timeout(limit, request).await;
-        let id = job.id().unwrap().clone();
-        let client = client.clone();
-        signals.push(async move {
-            let payload = Payload::new(&round).unwrap();
-            client.signal("server", id, Signal::Normal(payload)).await
-        });
+        match random(3) {
+            0 => drop(tokio::time::timeout(limit, request).await),
+            1 => {
+                tokio::select! {
+                    biased;
+                    _ = request.into_future() => {}
+                    () = tokio::time::sleep(limit) => {}
+                }
+            }
+            _ => {
+                let task = under_way(request.into_future());
+                drop(tokio::time::timeout(limit, std::future::pending::<()>()).await);
+                task.abort();
+            }
+        }
+        signals.push(send_number(&client, "server", &job, round));
         if random(3) == 0 {
             for signal in signals.drain(..) {
-                within("a signal", signal).await?;
+                within("a signal", signal).await??;
             }
+        }
+        if cut_every.is_some_and(|every| round % every == every - 1) {
+            line.cut();
         }
     }
     for signal in signals {
-        within("a signal", signal).await?;
+        within("a signal", signal).await??;
     }
-    let last = client.request_raw("server", "examine", payloads[0].clone());
-    within("the last", last).await?;
-    // Handlers run side by side: the last to come need not be the last to end.
-    let what = format!("all {sent} requests, seed {seed}");
-    crate::support::until(&what, || whole.load(Ordering::SeqCst) == sent + 1).await;
+    let what = format!("all requests, seed {seed}");
+    crate::support::until(&what, || whole.load(Ordering::SeqCst) == rounds as usize).await;
     assert_eq!(torn.load(Ordering::SeqCst), 0, "seed {seed}");
-    job.pause().await?;
-    within("the end", job.response::<()>()).await?;
-    assert_eq!(
-        *heard.lock().unwrap(),
-        (0..60).collect::<Vec<_>>(),
-        "seed {seed}"
-    );
+    assert_eq!(heard.all(), (0..rounds).collect::<Vec<_>>(), "seed {seed}");
+    drop(job);
     crate::support::until("the books", || {
         let link = client.link(&app("server")).unwrap();
-        client.snapshot().calls == 0 && link.ack_pending.count + link.submitted.count == 0
+        client.snapshot().calls == 0
+            && link.ack_pending.count + link.submitted.count + link.backlog.count == 0
     })
     .await;
-    while let Ok(Some(event)) = tokio::time::timeout(Duration::ZERO, events.next()).await {
-        assert_ne!(&*event.name, "nact:peer:error", "seed {seed}");
+    while let Some(Some(event)) = futures_util::FutureExt::now_or_never(events.next()) {
+        if &*event.name == "nact:peer:error" {
+            let reason = crate::support::reason_of(&event);
+            let is_cut = cut_every.is_some() && reason.as_deref() == Some("transport-error");
+            assert!(is_cut, "no error of framing: {reason:?}, seed {seed}");
+        }
     }
     Ok(())
 }
