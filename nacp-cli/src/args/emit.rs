@@ -23,12 +23,8 @@ pub(crate) struct EmitArgs {
     pub(crate) data: Option<String>,
 
     /// Wait to be dialled there, instead of dialling
-    #[arg(
-        long,
-        value_name = "HOST:PORT",
-        value_parser = Address::to_listen_on,
-        conflicts_with = "target"
-    )]
+    // A target of the environment is no contradiction to it.
+    #[arg(long, value_name = "HOST:PORT", value_parser = Address::to_listen_on)]
     pub(crate) listen: Option<Address>,
 
     #[command(flatten)]

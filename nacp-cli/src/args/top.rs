@@ -22,7 +22,7 @@ Broken links are made again. q ends it.";
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct TopArgs {
     /// [APP@]HOST:PORT, as many as you like [default: 127.0.0.1:7420, where `serve` listens]
-    #[arg(value_name = "TARGET")]
+    #[arg(value_name = "TARGET", env = "NACP_TARGET", hide_env = true)]
     pub(crate) targets: Vec<Target>,
 
     /// Let others dial us, too

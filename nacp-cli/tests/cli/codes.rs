@@ -121,8 +121,10 @@ fn t31_line_4_an_http_server_ends_with_7() {
 
 #[test]
 fn t31_line_4_garbage_and_a_close_at_once_end_with_7() {
-    let garbage = server(|mut stream| {
-        let _ = stream.write_all(&[0x9e; 64]);
+    let garbage = server(|stream| {
+        let mut peer = FakePeer::new(stream, "mad");
+        peer.recv();
+        peer.write(&[0x9e; 64]);
     });
     each_dialling(&garbage.to_string(), 7, "not a NACP peer");
 }

@@ -260,6 +260,80 @@ fn a_context_names_a_target_and_what_is_typed_comes_before_it() {
 }
 
 #[test]
+fn a_flag_comes_before_the_environment_that_before_the_context_and_that_before_the_default() {
+    let silent = server(stay_silent).to_string();
+    let folder = Folder::new("precedence");
+    let context = "[context.c]\nas = \"of-context\"\ntimeout = \"150ms\"\n";
+    let config = folder.write("config.toml", context, 0o600);
+    let with = |args: &[&str], variables: &[(&str, &str)]| {
+        let mut command = command();
+        command.args(args).env("NACP_CONFIG", &config);
+        command.envs(variables.iter().copied());
+        finish(command.spawn().unwrap())
+    };
+    let variables = [
+        ("NACP_CONTEXT", "c"),
+        ("NACP_AS", "of-environment"),
+        ("NACP_TIMEOUT", "250ms"),
+        ("NACP_OUTPUT", "json"),
+    ];
+    let flags = ["--as", "of-flag", "--timeout", "350ms"];
+    for (args, variables, own, limit) in [
+        (
+            vec!["probe", &silent, "--json", "--timeout", "50ms"],
+            &[][..],
+            "nacp-cli-",
+            "50ms",
+        ),
+        (
+            vec!["probe", &silent, "--json", "--context", "c"],
+            &[],
+            "of-context",
+            "150ms",
+        ),
+        (
+            vec!["--context", "c", "--json", "probe", &silent],
+            &[],
+            "of-context",
+            "150ms",
+        ),
+        (
+            vec!["probe", &silent],
+            &variables,
+            "of-environment",
+            "250ms",
+        ),
+        (
+            [&["probe", silent.as_str()], &flags[..]].concat(),
+            &variables,
+            "of-flag",
+            "350ms",
+        ),
+        (
+            [&flags[..], &["probe", silent.as_str()]].concat(),
+            &variables,
+            "of-flag",
+            "350ms",
+        ),
+    ] {
+        let run = with(&args, variables);
+        assert_eq!(run.code, 5, "{args:?} {run:?}");
+        let document = run.json();
+        let known = document["own"].as_str().unwrap();
+        assert!(known.starts_with(own), "{args:?} {run:?}");
+        let message = document["error"]["message"].as_str().unwrap();
+        assert!(
+            message.ends_with(&format!("within {limit}")),
+            "{args:?} {run:?}"
+        );
+    }
+    let human = with(&["explain", "4", "-o", "human"], &variables);
+    assert!(human.stdout.starts_with("exit code 4"), "{human:?}");
+    let json = with(&["explain", "4"], &variables);
+    assert_eq!(json.json()["exit_code"]["code"], 4);
+}
+
+#[test]
 fn a_credential_is_sent_from_a_private_file_only() {
     let (sender, credentials) = std::sync::mpsc::channel();
     let address = server(move |stream| {
