@@ -7,6 +7,7 @@ mod notices;
 mod peer;
 mod redial;
 mod respond;
+mod starts;
 mod state;
 mod sweep;
 mod timer;

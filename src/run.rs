@@ -7,7 +7,7 @@ use nacp_proto::{AppId, MessageId, Payload, RequestKind, Signal};
 use tokio::sync::Notify;
 
 use crate::HandlerError;
-use crate::driver::Core;
+use crate::driver::{After, Core};
 
 /// One request that a handler runs, shared by its context and the driver.
 #[derive(Debug)]
@@ -135,8 +135,16 @@ pub(crate) struct RunGuard {
 
 impl RunGuard {
     pub(crate) fn answer(self, answer: Result<Payload, HandlerError>) {
+        let core = Arc::clone(&self.core);
+        let mut after = After::default();
+        self.answer_in(&mut after, answer);
+        core.finish(&mut after);
+    }
+
+    /// Gives the answer to the node, and leaves it to the caller to finish.
+    pub(crate) fn answer_in(self, after: &mut After, answer: Result<Payload, HandlerError>) {
         if self.run.take_answer() {
-            self.core.respond(&self.run, answer, None);
+            self.core.respond_in(after, &self.run, answer, None);
         }
     }
 }

@@ -17,8 +17,6 @@ pub(crate) struct After {
     pub(super) closes: Vec<(Arc<PeerIo>, Close)>,
     wakers: Vec<Waker>,
     pub(super) requests: Vec<(Requested, Arc<Run>)>,
-    /// The peer whose reader leaves it to the only task that is started to write.
-    pub(super) creditor: Option<(PeerId, Arc<PeerIo>)>,
     pub(super) applicants: Vec<(Box<Authorize>, Option<String>)>,
     pub(super) redials: Vec<AppId>,
     pub(super) notices: bool,
@@ -41,6 +39,20 @@ impl After {
         self.wakers.extend(waker);
     }
 
+    /// A turn is over: its flushes join those of earlier turns, each peer once.
+    pub(super) fn list_flushes(&mut self) {
+        let mut at = self.listed;
+        while let Some(flush) = self.flushes.get(at) {
+            let mut earlier = self.flushes.iter().take(self.listed);
+            if earlier.any(|other| other.peer == flush.peer) {
+                self.flushes.swap_remove(at);
+            } else {
+                at += 1;
+            }
+        }
+        self.listed = at;
+    }
+
     /// A peer is being flushed by its own task.
     pub(super) fn is_flushed(&mut self, peer: PeerId) {
         self.flushes.retain(|flush| flush.peer != peer);
@@ -55,7 +67,7 @@ impl After {
 
 impl Core {
     /// Does everything that was left for after the lock.
-    pub(super) fn finish(self: &Arc<Self>, after: &mut After) {
+    pub(crate) fn finish(self: &Arc<Self>, after: &mut After) {
         for _ in 0..ROUNDS {
             self.start_others(after);
             if !self.write(after) {
@@ -74,7 +86,7 @@ impl Core {
     pub(super) fn start_others(self: &Arc<Self>, after: &mut After) {
         after.wakers.drain(..).for_each(Waker::wake);
         for (requested, run) in after.requests.drain(..) {
-            self.start_handler((requested, run), after.creditor.take());
+            self.start_handler(requested, run);
         }
         for (authorize, remote) in after.applicants.drain(..) {
             self.ask_policy(*authorize, remote);

@@ -2,15 +2,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU64, Ordering};
 use std::time::Duration;
 
-use nacp_link::{Close, Inbound, Origin, PeerId};
+use nacp_link::{Close, Inbound, Origin, PeerId, Requested};
 use nacp_transport_tcp::{Accepted, Batch, Fault, Receiver, Sender, WriterTask};
 use tokio::sync::Notify;
 
 use super::after::After;
+use super::starts::Starts;
 use super::state::PeerEntry;
 use super::sweep::Debt;
 use super::{Core, now};
 use crate::Channel;
+use crate::run::Run;
 
 /// What the driver and the tasks of one peer share.
 pub(crate) struct PeerIo {
@@ -23,6 +25,7 @@ pub(crate) struct PeerIo {
     awaited: AtomicIsize,
     flush_asked: AtomicBool,
     pub(super) debt: Debt,
+    pub(super) starts: Starts,
     paused: AtomicBool,
     is_registered: AtomicBool,
     closed: AtomicBool,
@@ -54,6 +57,7 @@ impl PeerIo {
             awaited: AtomicIsize::new(0),
             flush_asked: AtomicBool::new(false),
             debt: Debt::default(),
+            starts: Starts::default(),
             paused: AtomicBool::new(false),
             is_registered: AtomicBool::new(false),
             closed: AtomicBool::new(false),
@@ -229,17 +233,18 @@ impl Core {
                 state.node.handle_message(now, peer, inbound);
             }
         });
-        match after.others() {
+        let has_requests = !after.requests.is_empty();
+        if has_requests {
+            self.start_requests(io, peer, &mut after.requests);
+        }
+        match after.others() + usize::from(has_requests) {
             0 => {}
             // It will write, most probably, and take along what is queued. To yield for it would
             // wake another thread.
             1 => {
                 self.watch_over(io);
                 after.is_flushed(peer);
-                after.creditor = Some((peer, Arc::clone(io)));
-                self.finish(after);
-                after.creditor = None;
-                return;
+                return self.finish(after);
             }
             others => {
                 let writes = Writes::begin(io, others);
@@ -255,6 +260,23 @@ impl Core {
             }
         }
         self.flush_from_reader(io, peer, after);
+    }
+
+    /// Leaves requests to a task that starts their handlers.
+    fn start_requests(
+        self: &Arc<Self>,
+        io: &Arc<PeerIo>,
+        peer: PeerId,
+        requests: &mut Vec<(Requested, Arc<Run>)>,
+    ) {
+        if io.starts.push(requests) {
+            self.start_more(io, peer);
+        }
+    }
+
+    pub(super) fn start_more(self: &Arc<Self>, io: &Arc<PeerIo>, peer: PeerId) {
+        let starting = Arc::clone(self).start_waiting(peer, Arc::clone(io));
+        self.runtime.spawn(starting);
     }
 
     /// Writes what a reader has left to a task that does not write.

@@ -1,7 +1,7 @@
 use std::any::Any;
-use std::future::{Future as _, poll_fn};
+use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -11,8 +11,9 @@ use nacp_proto::{Payload, RequestKind, ciborium};
 use serde::Serialize;
 use smol_str::SmolStr;
 
-use super::Core;
 use super::peer::PeerIo;
+use super::starts::Start;
+use super::{After, Core};
 use crate::run::{Run, RunGuard};
 use crate::{AbilityContext, AbilityHandler, EventContext, EventHandler, HandlerError};
 
@@ -22,90 +23,123 @@ const INTRODUCE: &str = "NApp.introduce";
 /// A node without events has nobody to ask for one.
 const NO_PROCESSOR: &str = "no-processor";
 
-/// A request with its handler.
-enum Job {
+/// A handler at work, whose panic is an answer too.
+type Handling = Pin<Box<dyn Future<Output = HandlerAnswer> + Send>>;
+
+type HandlerAnswer = Result<Payload, HandlerError>;
+
+/// What answers a request.
+enum Answerer {
     Ability(Arc<dyn AbilityHandler>),
     Event(Arc<dyn EventHandler>),
+    /// No handler is needed, or there is none.
+    Known(HandlerAnswer),
 }
 
 impl Core {
-    /// Starts the handler of a request in a task of its own.
-    ///
-    /// `creditor` is the peer whose reader has left it to this handler to write. A handler that
-    /// answers at once takes along what is queued.
-    pub(super) fn start_handler(
-        self: &Arc<Self>,
-        (requested, run): (Requested, Arc<Run>),
-        creditor: Option<(PeerId, Arc<PeerIo>)>,
-    ) {
-        let Some(job) = self.find_handler(&requested, &run) else {
-            return;
+    /// Starts the handlers of the requests that wait on a peer. One that answers when it is first polled
+    /// takes no task of its own, and all such answers leave in one write.
+    pub(super) async fn start_waiting(self: Arc<Self>, peer: PeerId, io: Arc<PeerIo>) {
+        let mut after = After::default();
+        let last = loop {
+            let Some(Start {
+                requested,
+                run,
+                is_last,
+            }) = io.starts.pop()
+            else {
+                break None;
+            };
+            let (guard, mut handling) = self.begin(requested, run);
+            match poll_fn(|cx| Poll::Ready(handling.as_mut().poll(cx))).await {
+                Poll::Ready(answer) => guard.answer_in(&mut after, answer),
+                Poll::Pending if is_last => break Some((guard, handling)),
+                Poll::Pending => self.go_on(guard, handling),
+            }
+            if after.others() > 0 {
+                self.start_others(&mut after);
+            }
         };
-        let payload = requested.payload;
-        let core = Arc::clone(self);
+        self.finish(&mut after);
+        self.pay(peer, &io);
+        drop((self, after, io));
+        if let Some((guard, handling)) = last {
+            guard.answer(handling.await);
+        }
+    }
+
+    /// Starts the handler of one request in a task of its own.
+    pub(super) fn start_handler(self: &Arc<Self>, requested: Requested, run: Arc<Run>) {
+        let (guard, handling) = self.begin(requested, run);
+        self.go_on(guard, handling);
+    }
+
+    fn go_on(&self, guard: RunGuard, handling: Handling) {
+        self.runtime
+            .spawn(async move { guard.answer(handling.await) });
+    }
+
+    fn begin(self: &Arc<Self>, requested: Requested, run: Arc<Run>) -> (RunGuard, Handling) {
+        let answerer = self.answerer(&requested);
         let guard = RunGuard {
             core: Arc::clone(self),
             run: Arc::clone(&run),
         };
-        self.runtime.spawn(async move {
-            let handling = handle(job, Arc::clone(&core), run, payload);
-            let mut handled = pin!(AssertUnwindSafe(handling).catch_unwind());
-            let at_once = poll_fn(|cx| Poll::Ready(handled.as_mut().poll(cx))).await;
-            let answer = match (at_once, creditor) {
-                (Poll::Ready(answer), _) => answer,
-                (Poll::Pending, None) => handled.await,
-                (Poll::Pending, Some((peer, io))) => {
-                    core.pay(peer, &io);
-                    handled.await
-                }
-            };
-            guard.answer(answer.unwrap_or_else(|panic| Err(panicked(&*panic))));
-        });
+        let handling = handle(answerer, Arc::clone(self), run, requested.payload);
+        let caught = AssertUnwindSafe(handling).catch_unwind();
+        let handling = caught.map(|result| result.unwrap_or_else(|panic| Err(panicked(&*panic))));
+        (guard, Box::pin(handling))
     }
 
-    /// Finds the handler, or answers at once that there is none.
-    fn find_handler(self: &Arc<Self>, requested: &Requested, run: &Arc<Run>) -> Option<Job> {
+    fn answerer(&self, requested: &Requested) -> Answerer {
         let name = requested.target.as_deref().unwrap_or_default();
-        let (job, has_any) = match requested.kind {
+        let (found, has_any) = match requested.kind {
             RequestKind::Ability if name == INTRODUCE => {
-                self.respond(run, Ok(self.parts.introduction.clone()), None);
-                return None;
+                return Answerer::Known(Ok(self.parts.introduction.clone()));
             }
             // Every node has the built-in abilities.
-            RequestKind::Ability => (
-                self.parts.abilities.get(name).cloned().map(Job::Ability),
-                true,
-            ),
+            RequestKind::Ability => {
+                let ability = self.parts.abilities.get(name);
+                (ability.cloned().map(Answerer::Ability), true)
+            }
             RequestKind::Event => {
                 let events = &self.parts.events;
-                (
-                    events.get(name).cloned().map(Job::Event),
-                    !events.is_empty(),
-                )
+                let event = events.get(name);
+                (event.cloned().map(Answerer::Event), !events.is_empty())
             }
         };
-        if job.is_none() {
+        found.unwrap_or_else(|| {
             let kind = requested.kind;
-            let error = if has_any {
+            Answerer::Known(Err(if has_any {
                 HandlerError::failed(format!("no {kind} handler registered for '{name}'"))
             } else {
                 HandlerError::custom(NO_PROCESSOR, Payload::empty())
-            };
-            self.respond(run, Err(error), None);
-        }
-        job
+            }))
+        })
     }
 
     /// Gives the answer of a request to the node.
     pub(crate) fn respond(
         self: &Arc<Self>,
         run: &Run,
-        answer: Result<Payload, HandlerError>,
+        answer: HandlerAnswer,
+        token: Option<Token>,
+    ) {
+        let mut after = After::default();
+        self.respond_in(&mut after, run, answer, token);
+        self.finish(&mut after);
+    }
+
+    pub(crate) fn respond_in(
+        self: &Arc<Self>,
+        after: &mut After,
+        run: &Run,
+        answer: HandlerAnswer,
         token: Option<Token>,
     ) {
         self.emit_of_request(&run.id, run.kind, "response", || told(&answer));
         let answer = answer.map_or_else(HandlerError::into_answer, Answer::ok);
-        self.turn(|state, now| {
+        self.feed(after, |state, now| {
             state.runs.remove(run.running);
             state.node.respond(now, run.running, answer, token);
         });
@@ -135,18 +169,19 @@ fn told(answer: &Result<Payload, HandlerError>) -> Payload {
 }
 
 async fn handle(
-    job: Job,
+    answerer: Answerer,
     core: Arc<Core>,
     run: Arc<Run>,
     payload: Payload,
-) -> Result<Payload, HandlerError> {
-    match job {
-        Job::Ability(handler) => {
+) -> HandlerAnswer {
+    match answerer {
+        Answerer::Ability(handler) => {
             handler
                 .handle(AbilityContext::new(core, run), payload)
                 .await
         }
-        Job::Event(handler) => handler.run(EventContext::new(core, run), payload).await,
+        Answerer::Event(handler) => handler.run(EventContext::new(core, run), payload).await,
+        Answerer::Known(answer) => answer,
     }
 }
 

@@ -122,7 +122,7 @@ impl State {
                 entry.is_listed = false;
             }
         }
-        after.listed = after.flushes.len();
+        after.list_flushes();
         after.notices |= !self.notices.is_empty();
         let next = self.node.poll_timeout();
         after.rearm |= match (next, self.armed) {

@@ -1,4 +1,4 @@
-//! Writes what readers have left to tasks that then did not write.
+//! Does what readers have left to tasks that then did not do it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -10,8 +10,9 @@ use tokio::time::sleep;
 
 use super::Core;
 use super::peer::PeerIo;
+use super::starts::Progress;
 
-/// How long a write may wait for whom it was left to, once or twice over. The shortest that tokio's
+/// How long anything may wait for whom it was left to, once or twice over. The shortest that tokio's
 /// timer knows.
 const PERIOD: Duration = Duration::from_millis(1);
 
@@ -54,8 +55,8 @@ impl Debt {
 }
 
 impl Core {
-    /// Sees to it that what a peer's reader has queued is written soon, whatever the tasks do that it
-    /// is left to.
+    /// Sees to it that what a peer's reader has queued is written soon, and that its requests are
+    /// started, whatever the tasks do that it is left to.
     pub(super) fn watch_over(&self, io: &PeerIo) {
         io.debt.incur();
         let sweep = &self.sweep;
@@ -68,20 +69,23 @@ impl Core {
 
     fn sweep_once(self: &Arc<Self>) -> bool {
         let mut is_idle = true;
-        let old: Vec<(PeerId, Arc<PeerIo>)> = {
+        let late: Vec<(PeerId, Arc<PeerIo>, Progress)> = {
             let state = self.lock();
             let peers = state.peers.iter();
             peers
-                .filter(|(_, entry)| {
-                    let debt = entry.io.debt.look();
-                    is_idle &= debt.is_none();
-                    debt == Some(true)
+                .filter_map(|(peer, entry)| {
+                    let (debt, starts) = (entry.io.debt.look(), entry.io.starts.look());
+                    is_idle &= debt.is_none() && starts == Progress::Nothing;
+                    let is_late = debt == Some(true) || starts == Progress::Stuck;
+                    is_late.then(|| (peer, Arc::clone(&entry.io), starts))
                 })
-                .map(|(peer, entry)| (peer, Arc::clone(&entry.io)))
                 .collect()
         };
-        for (peer, io) in old {
+        for (peer, io, starts) in late {
             self.pay(peer, &io);
+            if starts == Progress::Stuck {
+                self.start_more(&io, peer);
+            }
         }
         is_idle
     }
