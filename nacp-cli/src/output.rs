@@ -13,6 +13,7 @@ use serde::Serialize;
 pub(crate) use format::Format;
 pub(crate) use style::Tone;
 
+use crate::escape::harmless;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
@@ -103,9 +104,10 @@ impl Output {
         Ok(())
     }
 
-    /// One line, whatever the format.
+    /// One line, whatever the format. Nothing in it takes hold of a terminal but our own colours: in
+    /// the strings of a JSON text, other control characters than those it escapes are escaped, too.
     pub(crate) fn plain(&mut self, line: impl fmt::Display) -> io::Result<()> {
-        writeln!(self.stdout, "{line}")?;
+        writeln!(self.stdout, "{}", harmless(line.to_string()))?;
         self.stdout.flush()
     }
 

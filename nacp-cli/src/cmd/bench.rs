@@ -42,24 +42,24 @@ pub(crate) async fn run(
         plan.target = Some(far.friend.target()?);
     }
     let node = start(&plan).await?;
-    let ended = tokio::select! {
-        biased;
-        ended = measure(&args, &plan, &node, interrupt, output.notes()) => ended,
-        () = interrupt.times(1) => Err(Failure::interrupted("bench")),
-    };
+    let ended = measure(&args, &plan, &node, interrupt, output.notes()).await;
     // What is in flight is not waited for.
     let _ = timeout(Duration::from_millis(500), node.terminate()).await;
     node.terminate_now();
     drop(far);
-    let measured = ended?;
+    let (measured, is_whole) = ended?;
     for line in measured.lines() {
         output.human(line)?;
     }
     measured.rows(output)?;
-    if let Some(path) = &args.save {
-        compare::write(path, &measured)?;
-    }
-    let failure = before.and_then(|before| compare::compare(&before, &measured, args.max_regress));
+    let failure = if is_whole {
+        if let Some(path) = &args.save {
+            compare::write(path, &measured)?;
+        }
+        before.and_then(|before| compare::compare(&before, &measured, args.max_regress))
+    } else {
+        Some(Failure::interrupted("bench"))
+    };
     output.document("bench", &measured, failure.as_ref())?;
     match failure {
         Some(failure) => Err(Stop::Told(failure)),
@@ -137,15 +137,20 @@ async fn connect(plan: &Plan, node: &NApp, interrupt: &Interrupt) -> Result<AppI
     }
 }
 
+/// What was measured, and whether for as long as was asked for.
 async fn measure(
     args: &BenchArgs,
     plan: &Plan,
     node: &NApp,
     interrupt: &Interrupt,
     notes: Notes,
-) -> Result<Measured, Failure> {
-    let peer = connect(plan, node, interrupt).await?;
-    let load = Arc::new(Load::new(args, node, &peer).await?);
+) -> Result<(Measured, bool), Failure> {
+    let (peer, load) = tokio::select! {
+        biased;
+        prepared = prepare(args, plan, node, interrupt) => prepared?,
+        () = interrupt.times(1) => return Err(Failure::interrupted("bench")),
+    };
+    let load = Arc::new(load);
     let bar = progress(args, notes);
     let measure = Measure {
         duration: args.duration,
@@ -154,13 +159,25 @@ async fn measure(
         limit: plan.timeout,
         bar: &bar,
     };
-    let (latency, took) = measure.run(&load).await?;
+    let taken = measure.run(&load, interrupt).await?;
     bar.finish_and_clear();
-    if latency.summary().is_none() {
-        let message = format!("nothing was answered within {:?}", args.duration);
-        return Err(Failure::new(Exit::TimedOut, "bench", "timeout", message));
+    if taken.latency.summary().is_none() {
+        return Err(Failure::interrupted("bench"));
     }
-    Ok(Measured::new(args, &measure, &load, &peer, &latency, took))
+    let measured = Measured::new(args, &measure, &load, &peer, &taken);
+    Ok((measured, taken.is_whole))
+}
+
+async fn prepare(
+    args: &BenchArgs,
+    plan: &Plan,
+    node: &NApp,
+    interrupt: &Interrupt,
+) -> Result<(AppId, Load), Failure> {
+    let peer = connect(plan, node, interrupt).await?;
+    let load = timeout_at(plan.deadline(), Load::new(args, node, &peer)).await;
+    let late = |_| Failure::timed_out("bench", "the peer does not begin");
+    Ok((peer, load.map_err(late)??))
 }
 
 /// A bar on a terminal; nothing in a pipe.

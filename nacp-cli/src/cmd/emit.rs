@@ -81,7 +81,11 @@ pub(crate) async fn run(
     };
     let done = emitter.done;
     session.close(interrupt).await;
-    if ended.is_ok() {
+    let is_summed_up = match &ended {
+        Ok(()) => true,
+        Err(failure) => failure.exit == Exit::Interrupted,
+    };
+    if is_summed_up {
         let Emitted { emitted, delivered } = &done;
         output.human(format_args!("{emitted} emitted, {delivered} delivered"))?;
     }

@@ -18,6 +18,7 @@ use crate::args::ProbeArgs;
 use crate::argument::argument;
 use crate::cmd::serve::Friend;
 use crate::dial::Plan;
+use crate::exit::Exit;
 use crate::failure::{Failure, Stop};
 use crate::interrupt::Interrupt;
 use crate::output::{Output, Tone};
@@ -60,16 +61,29 @@ pub(crate) async fn run(
     let Some(pause) = args.watch else {
         return once(&scope, args.report.as_deref(), output, interrupt).await;
     };
+    let (mut made, mut failed) = (0_u64, 0_u64);
     loop {
-        match once(&scope, args.report.as_deref(), output, interrupt).await {
-            Err(Stop::Told(failure)) if !failure.ends_everything() => {}
+        let ended = once(&scope, args.report.as_deref(), output, interrupt).await;
+        let is_last = match ended {
+            Ok(()) => false,
+            Err(Stop::Told(failure)) if failure.exit == Exit::Interrupted => true,
+            Err(Stop::Told(failure)) if !failure.ends_everything() => {
+                failed += 1;
+                false
+            }
             Err(stop) => return Err(stop),
-            Ok(()) => {}
+        };
+        made += u64::from(!is_last);
+        let is_over = is_last
+            || tokio::select! {
+                () = sleep(pause) => false,
+                () = interrupt.times(1) => true,
+            };
+        if is_over {
+            output.human(format_args!("{made} probes, {failed} failed"))?;
+            return Err(Stop::Told(Failure::interrupted("probe")));
         }
-        tokio::select! {
-            () = sleep(pause) => output.human("")?,
-            () = interrupt.times(1) => return Err(Stop::Told(Failure::interrupted("probe"))),
-        }
+        output.human("")?;
     }
 }
 

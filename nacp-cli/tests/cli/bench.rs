@@ -1,9 +1,13 @@
 //! `bench`: what it prints; never how fast something is.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use crate::support::fake_peer::FakePeer;
-use crate::support::{Served, closed_port, run, server};
+use crate::support::native::NativePeer;
+use crate::support::terminal::Terminal;
+use crate::support::{Served, closed_port, command, finish, run, server, signal};
 
 #[test]
 fn every_mode_measures_something() {
@@ -65,7 +69,7 @@ fn a_stall_counts_for_every_request_that_it_delayed() {
         let stalled = std::cell::Cell::new(false);
         peer.serve(|_| {
             if !stalled.replace(true) {
-                std::thread::sleep(std::time::Duration::from_millis(100));
+                std::thread::sleep(Duration::from_millis(100));
             }
             Some((nacp::proto::Outcome::Ok, nacp::Payload::new(&true).unwrap()))
         });
@@ -114,4 +118,56 @@ fn a_bench_that_cannot_connect_says_why() {
     let run = run(&["bench", "rtt", &closed_port().to_string(), "--json"]);
     assert_eq!(run.code, 3, "{run:?}");
     assert_eq!(run.json()["error"]["reason"], "connection-refused");
+}
+
+#[test]
+fn ctrl_c_ends_a_bench_with_what_was_measured_so_far_and_130() {
+    let (sender, calls) = std::sync::mpsc::channel();
+    let peer = NativePeer::start("counts", |builder| {
+        builder.ability_raw("echo", move |_, payload| {
+            let sender = sender.clone();
+            async move {
+                // Nobody listens any more at the end.
+                let _ = sender.send(());
+                Ok(payload)
+            }
+        })
+    });
+    let saved = std::env::temp_dir().join(format!("nacp-cli-not-saved-{}", std::process::id()));
+    for more in [&[][..], &["--json"], &["--rate", "100"]] {
+        let mut bench = command();
+        bench.args(["bench", "rtt", &peer.target(), "-d", "1h", "--save"]);
+        let child = bench.arg(&saved).args(more).spawn().unwrap();
+        // The second is called when the first has been measured.
+        for _ in 0..2 {
+            calls.recv_timeout(Duration::from_secs(30)).unwrap();
+        }
+        signal(child.id(), "INT");
+        let run = finish(child);
+        assert_eq!(run.code, 130, "{run:?}");
+        if more == ["--json"] {
+            assert_eq!(run.json()["exit"], 130, "{run:?}");
+            assert!(run.json()["count"].as_u64().unwrap() > 0, "{run:?}");
+        } else {
+            assert!(run.stdout.starts_with("rtt: echo at counts"), "{run:?}");
+        }
+        assert!(!saved.exists());
+        while calls.try_recv().is_ok() {}
+    }
+}
+
+#[test]
+fn a_bar_moves_on_a_terminal_unless_that_is_not_wanted() {
+    let bar = "\u{2588}";
+    let args = ["bench", "rtt", "-d", "500ms"];
+    let mut terminal = Terminal::start(&args);
+    terminal.wait_for(bar);
+    let (code, screen) = terminal.finish();
+    assert_eq!(code, 0, "{screen}");
+    for quiet in ["--no-progress", "-q"] {
+        let terminal = Terminal::start(&[&args[..], &[quiet]].concat());
+        let (code, screen, bytes) = terminal.finish_with_bytes();
+        assert_eq!(code, 0, "{screen}");
+        assert!(!bytes.contains(bar), "{screen}");
+    }
 }

@@ -6,8 +6,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use nacp::proto::MessageType;
+
+use crate::support::fake_peer::FakePeer;
 use crate::support::terminal::Terminal;
-use crate::support::{Served, command, finish, run, signal};
+use crate::support::{Served, command, finish, run, server, signal};
+
+/// What is waited for comes within this time.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 type Lines = std::io::Lines<BufReader<ChildStdout>>;
 
@@ -230,4 +236,48 @@ fn t32_a_reader_that_sleeps_slows_the_output_and_not_the_link() {
     assert_eq!(alive.json()["error"]["reason"], "appId-in-use");
     drop(stdout);
     assert_eq!(finish(child).code, 0);
+}
+
+#[test]
+fn an_event_that_does_not_answer_an_abort_is_left_by_a_second_ctrl_c_and_ends_with_130() {
+    for form in [&[][..], &["--json"]] {
+        let (sender, came) = std::sync::mpsc::channel();
+        let address = server(move |stream| {
+            let mut peer = FakePeer::new(stream, "stubborn");
+            peer.accept();
+            while let Some(message) = peer.recv() {
+                peer.ack(&message);
+                sender.send(message.message_type()).unwrap();
+            }
+        });
+        let target = format!("stubborn@{address}");
+        let mut call = command();
+        call.args(["call", "-t", &target, "work", "--event"])
+            .args(form);
+        let child = call.spawn().unwrap();
+        let wait_for = |wanted| while came.recv_timeout(PATIENCE).unwrap() != wanted {};
+        wait_for(MessageType::Request);
+        signal(child.id(), "INT");
+        wait_for(MessageType::Signal);
+        signal(child.id(), "INT");
+        let run = finish(child);
+        assert_eq!(run.code, 130, "{run:?}");
+        assert!(run.took < Duration::from_secs(2), "{run:?}");
+        assert!(run.stderr.contains("aborting; Ctrl-C once more leaves it"));
+        if !form.is_empty() {
+            assert_eq!(run.json()["exit"], 130);
+        }
+    }
+}
+
+#[test]
+fn what_a_payload_says_does_not_reach_the_terminal_as_a_command() {
+    let served = Served::start();
+    let data = "\"a\u{9b}2J\u{202e}\"";
+    for form in [&[][..], &["--json"]] {
+        let args = ["call", "-t", &served.target, "echo", "-d", data];
+        let run = run(&[&args[..], form].concat());
+        assert_eq!(run.code, 0, "{run:?}");
+        assert!(run.stdout.contains(r"a\u009b2J\u202e"), "{run:?}");
+    }
 }

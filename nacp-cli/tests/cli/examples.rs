@@ -179,6 +179,22 @@ fn carry_out(line: &str, world: &World) -> Run {
 }
 
 #[test]
+fn the_three_commands_of_the_welcome_work() {
+    let world = World::new();
+    let welcome = run(&[]);
+    let commands = welcome.stdout.lines().map(str::trim_start);
+    let commands = commands.filter(|line| line.starts_with("nacp-cli ") && line.contains("  "));
+    let commands: Vec<_> = commands.collect();
+    assert_eq!(commands.len(), 3, "{welcome:?}");
+    for line in commands {
+        let example = line.split_once("  ").unwrap().0;
+        let run = carry_out(&world.here(example), &world);
+        assert!(matches!(run.code, 0 | 130), "{example}: {run:?}");
+        assert!(!run.stdout.is_empty(), "{example}: {run:?}");
+    }
+}
+
+#[test]
 fn every_example_of_every_help_works() {
     let world = World::new();
     for command in help::commands() {

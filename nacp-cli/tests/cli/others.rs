@@ -369,3 +369,51 @@ fn a_credential_is_sent_from_a_private_file_only() {
     assert_eq!(credentials.recv().unwrap().as_deref(), Some("s3cret"));
     assert!(!format!("{refused:?}{sent:?}").contains("s3cret"));
 }
+
+#[test]
+fn a_context_refers_to_its_credential_and_never_holds_it() {
+    let (sender, credentials) = std::sync::mpsc::channel();
+    let address = server(move |stream| {
+        let mut peer = FakePeer::new(stream, "strict");
+        let Some(register) = peer.recv() else { return };
+        if let Body::Register(content) = &register.body {
+            let auth = content.auth.as_ref();
+            let auth = auth.map(|auth| auth.decode::<String>().unwrap());
+            sender.send(auth).unwrap();
+        }
+    });
+    let folder = Folder::new("reference");
+    folder.write("token", "of-file\n", 0o600);
+    folder.write("open-token", "of-open-file\n", 0o640);
+    let context = |name: &str, reference: &str| {
+        format!("[context.{name}]\ntarget = \"strict@{address}\"\n{reference}\n")
+    };
+    let config = [
+        context("file", "auth-file = \"token\""),
+        context("open", "auth-file = \"open-token\""),
+        context("env", "auth-env = \"TOKEN_OF_LIVE\""),
+    ];
+    let config = folder.write("config.toml", &config.concat(), 0o644);
+    let with = |context: &str, variables: &[(&str, &str)]| {
+        let mut command = command();
+        command.args(["ping", "-n1", "--timeout", "1s", "--context", context]);
+        command.env("NACP_CONFIG", &config);
+        command.envs(variables.iter().copied());
+        finish(command.spawn().unwrap())
+    };
+    assert_eq!(with("file", &[]).code, 6);
+    assert_eq!(credentials.recv().unwrap().as_deref(), Some("of-file"));
+    assert_eq!(with("env", &[("TOKEN_OF_LIVE", "of-variable")]).code, 6);
+    assert_eq!(credentials.recv().unwrap().as_deref(), Some("of-variable"));
+    assert_eq!(with("file", &[("NACP_AUTH", "of-environment")]).code, 6);
+    let sent = credentials.recv().unwrap();
+    assert_eq!(sent.as_deref(), Some("of-environment"));
+    for (context, said) in [("open", "chmod 600"), ("env", "has no TOKEN_OF_LIVE")] {
+        let refused = with(context, &[]);
+        assert_eq!(refused.code, 8, "{refused:?}");
+        assert!(refused.stderr.contains(said), "{refused:?}");
+    }
+    folder.write("config.toml", "[context.a]\nauth = \"s3cret\"\n", 0o600);
+    let held = with("a", &[]);
+    assert_eq!(held.code, 2, "{held:?}");
+}

@@ -146,8 +146,17 @@ fn the_key_c_cuts_and_a_subscription_comes_back() {
     terminal.wait_for("#1 cut");
     assert_eq!((state().as_str(), state().as_str()), ("offline", "online"));
     assert_eq!(finish(child).code, 0);
-    terminal.press("b");
-    terminal.wait_for("black hole on");
+    for (key, said) in [
+        ("b", "black hole on"),
+        ("b", "black hole off"),
+        ("d", "delay of 200ms on"),
+        ("d", "delay of 200ms off"),
+        ("s", "16000 bytes a second on"),
+        ("s", "16000 bytes a second off"),
+    ] {
+        terminal.press(key);
+        terminal.wait_for(said);
+    }
 }
 
 #[test]

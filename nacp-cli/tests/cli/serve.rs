@@ -2,6 +2,9 @@
 
 use std::io::{BufRead, BufReader};
 
+use nacp::Payload;
+
+use crate::support::native::NativePeer;
 use crate::support::{Served, command, finish, run, signal};
 
 #[test]
@@ -83,4 +86,34 @@ fn two_runs_under_one_app_id_are_told_so() {
             .contains("2 s"),
         "{second:?}"
     );
+}
+
+#[test]
+fn serve_is_slow_or_fails_if_it_is_asked_to() {
+    let slow = Served::start_with(&["127.0.0.1:0", "--latency", "50ms"]);
+    let call = run(&["call", "echo", "-t", &slow.target, "--json"]);
+    assert!(call.json()["took_ms"].as_f64().unwrap() >= 50.0, "{call:?}");
+    let failing = Served::start_with(&["127.0.0.1:0", "--error-rate", "100%"]);
+    let call = run(&["call", "echo", "-t", &failing.target]);
+    assert_eq!(call.code, 1, "{call:?}");
+    assert!(call.stderr.contains("as --error-rate asks for"), "{call:?}");
+}
+
+#[test]
+fn serve_forwards_between_its_apps_as_a_gateway() {
+    let gateway = Served::start_with(&["127.0.0.1:0", "--gateway"]);
+    let probe = run(&["probe", &gateway.target, "--json"]);
+    assert_eq!(probe.json()["peer"]["gateway"], true, "{probe:?}");
+    let near = NativePeer::start("near", |builder| builder);
+    let far = NativePeer::start("far", |builder| {
+        builder.ability_raw("mirror", async |_, payload| Ok(payload))
+    });
+    for peer in [&near, &far] {
+        let connecting = peer.node.connect(gateway.address());
+        peer.runtime.block_on(async { connecting.await.unwrap() });
+    }
+    let sent = Payload::new(&7).unwrap();
+    let request = near.node.request_raw("far", "mirror", sent.clone());
+    let answer = near.runtime.block_on(async { request.await.unwrap() });
+    assert_eq!(answer, sent);
 }

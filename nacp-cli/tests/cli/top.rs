@@ -2,12 +2,15 @@
 
 use std::io::{BufRead, BufReader};
 
+use nacp::proto::{Body, MessageId, Outcome, Payload};
+
 use insta::{assert_snapshot, with_settings};
 use serde_json::{Value, json};
 
 use crate::every;
+use crate::support::fake_peer::FakePeer;
 use crate::support::terminal::Terminal;
-use crate::support::{Served, closed_port, command, finish, run, signal};
+use crate::support::{Served, closed_port, command, finish, run, server, signal};
 
 #[test]
 fn top_shows_its_links_on_a_terminal_until_q() {
@@ -87,4 +90,32 @@ fn top_in_a_pipe_prints_a_frame_a_line_and_wants_json_for_it() {
 fn top_without_a_link_says_why() {
     let run = run(&["top", &closed_port().to_string(), "--once", "--json"]);
     assert_eq!(run.code, 3, "{run:?}");
+}
+
+#[test]
+fn top_counts_what_was_dropped_by_its_reason() {
+    let address = server(|stream| {
+        stream.set_nodelay(true).unwrap();
+        let mut peer = FakePeer::new(stream, "stray");
+        let Some(app) = peer.accept() else { return };
+        for _ in 0..2 {
+            peer.send(
+                &app,
+                Body::Notify {
+                    parent_id: MessageId::new("nothing-of-yours").unwrap(),
+                    target_sub_name: "a:b".into(),
+                    hit_sub_name: "a:b".into(),
+                    payload: Payload::empty(),
+                    seq: None,
+                },
+            );
+        }
+        peer.serve(|_| Some((Outcome::Ok, Payload::new(&true).unwrap())));
+    });
+    let target = format!("stray@{address}");
+    let human = run(&["top", &target, "--once"]);
+    assert!(human.stdout.contains("2  has-no-consumer"), "{human:?}");
+    let json = run(&["top", &target, "--once", "--json"]).json();
+    let reason = json!([{"reason": "has-no-consumer", "count": 2}]);
+    assert_eq!(json["reasons"], reason);
 }

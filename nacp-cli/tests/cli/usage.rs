@@ -1,6 +1,7 @@
 //! What is typed wrong is found before anything is dialled.
 
 use crate::support::run;
+use crate::support::terminal::Terminal;
 
 #[test]
 fn without_arguments_three_commands_are_shown_that_work() {
@@ -95,6 +96,12 @@ fn colour_is_for_terminals_and_for_who_asks() {
     let asked = run(&["probe", "-v", "--color", "always"]);
     for text in [&asked.stdout, &asked.stderr] {
         assert!(text.contains("\u{1b}["), "{asked:?}");
+    }
+    for (variables, is_coloured) in [(&[][..], true), (&[("NO_COLOR", "1")], false)] {
+        let terminal = Terminal::start_with(&["explain", "4"], variables);
+        let (code, screen, bytes) = terminal.finish_with_bytes();
+        assert_eq!(code, 0, "{screen}");
+        assert_eq!(bytes.contains("\u{1b}[1m"), is_coloured, "{bytes:?}");
     }
     let quiet = run(&["-q", "probe", "localhost:1"]);
     assert!(quiet.stderr.starts_with("error: "), "{quiet:?}");

@@ -1,5 +1,5 @@
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -10,6 +10,7 @@ use tokio::time::{Instant, interval, sleep_until};
 
 use super::load::Load;
 use crate::failure::Failure;
+use crate::interrupt::Interrupt;
 use crate::latency::Latency;
 
 /// How to measure.
@@ -24,6 +25,15 @@ pub(super) struct Measure<'a> {
     pub(super) bar: &'a ProgressBar,
 }
 
+/// What was measured.
+#[derive(Debug)]
+pub(super) struct Taken {
+    pub(super) latency: Latency,
+    pub(super) took: Duration,
+    /// Whether the user let it come to its end.
+    pub(super) is_whole: bool,
+}
+
 /// One of the tasks that measure beside each other, on the threads where the node's own tasks live.
 #[derive(Debug, Clone)]
 struct Caller {
@@ -31,7 +41,12 @@ struct Caller {
     began: Instant,
     ends: Instant,
     done: Arc<AtomicU64>,
+    /// Nothing more is to be begun.
+    stop: Arc<AtomicBool>,
 }
+
+/// How long what is under way at Ctrl-C may still take.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// How often the bar moves.
 const STEP: Duration = Duration::from_millis(100);
@@ -40,14 +55,19 @@ const STEP: Duration = Duration::from_millis(100);
 const MOST: usize = 100_000;
 
 impl Measure<'_> {
-    /// Measures, and says how long that took.
-    pub(super) async fn run(&self, load: &Arc<Load>) -> Result<(Latency, Duration), Failure> {
+    /// Measures, until the time is over or the user has seen enough.
+    pub(super) async fn run(
+        &self,
+        load: &Arc<Load>,
+        interrupt: &Interrupt,
+    ) -> Result<Taken, Failure> {
         let began = Instant::now();
         let caller = Caller {
             load: Arc::clone(load),
             began,
             ends: began + self.duration,
             done: Arc::new(AtomicU64::new(0)),
+            stop: Arc::new(AtomicBool::new(false)),
         };
         let mut tasks = JoinSet::new();
         if let Some(rate) = self.rate {
@@ -60,18 +80,29 @@ impl Measure<'_> {
         let mut latency = Latency::new();
         let mut ticks = interval(STEP);
         let mut progress = (0, began);
+        let mut given_up = None;
         loop {
             tokio::select! {
                 ended = tasks.join_next() => match ended {
-                    None => return Ok((latency, began.elapsed())),
+                    None => break,
                     Some(ended) => latency.add(&ended.map_err(|error| broken(&error))??),
                 },
+                () = interrupt.times(1), if !caller.is_stopped() => {
+                    caller.stop.store(true, Ordering::Relaxed);
+                    given_up = Some(Instant::now() + PATIENCE);
+                }
+                () = wait_until(given_up) => break,
                 _ = ticks.tick() => {
                     self.show(&caller);
                     self.check(&caller, &mut progress)?;
                 }
             }
         }
+        Ok(Taken {
+            latency,
+            took: began.elapsed(),
+            is_whole: given_up.is_none(),
+        })
     }
 
     /// One look now and then instead of a timer for each request, which would be measured too.
@@ -99,7 +130,18 @@ fn broken(error: &tokio::task::JoinError) -> Failure {
     Failure::local("bench", error.to_string())
 }
 
+async fn wait_until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}
+
 impl Caller {
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
     /// One after another; one at least, however late it is.
     async fn closed(self) -> Result<Latency, Failure> {
         let mut latency = Latency::new();
@@ -108,7 +150,7 @@ impl Caller {
             let took = self.once(due).await?;
             latency.record(took);
             due += took;
-            if due >= self.ends {
+            if due >= self.ends || self.is_stopped() {
                 return Ok(latency);
             }
         }
@@ -120,7 +162,7 @@ impl Caller {
         let mut latency = Latency::new();
         let mut running = FuturesUnordered::new();
         let mut due = self.began;
-        while due < self.ends {
+        while due < self.ends && !self.is_stopped() {
             tokio::select! {
                 biased;
                 () = sleep_until(due), if running.len() < MOST => {

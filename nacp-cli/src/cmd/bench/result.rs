@@ -1,11 +1,10 @@
 use std::io;
-use std::time::Duration;
 
 use nacp::proto::AppId;
 use serde::{Deserialize, Serialize};
 
 use super::load::Load;
-use super::measure::Measure;
+use super::measure::{Measure, Taken};
 use crate::args::BenchArgs;
 use crate::latency::{Latency, Summary, round};
 use crate::output::Output;
@@ -62,9 +61,9 @@ impl Measured {
         measure: &Measure<'_>,
         load: &Load,
         peer: &AppId,
-        latency: &Latency,
-        took: Duration,
+        taken: &Taken,
     ) -> Self {
+        let Taken { latency, took, .. } = taken;
         let count = latency.count();
         let seconds = took.as_secs_f64();
         #[expect(clippy::cast_precision_loss, reason = "a rate to three digits")]

@@ -1,7 +1,7 @@
 use nacp::proto::{AppId, Signal};
 use nacp::{JobItem, JobItems, JobResponse, Payload};
 use serde::Serialize;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::Call;
 use crate::dial::{Plan, Session};
@@ -37,11 +37,12 @@ pub(super) async fn run(
     output: &mut Output,
     interrupt: &Interrupt,
 ) -> Result<Payload, Stop> {
-    let job = session
-        .node
-        .run_raw(peer, call.name, call.payload.clone())
-        .await;
-    let job = job.map_err(|error| Failure::usage(error.to_string()))?;
+    let running = session.node.run_raw(peer, call.name, call.payload.clone());
+    let job = timeout_at(plan.deadline(), running).await;
+    let late = |_| Failure::timed_out("call", "the request could not be sent in time");
+    let job = job
+        .map_err(late)?
+        .map_err(|error| Failure::usage(error.to_string()))?;
     if let Some(id) = job.id() {
         output
             .notes()

@@ -22,6 +22,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Terminal {
     pub(crate) fn start(args: &[&str]) -> Self {
+        Self::start_with(args, &[])
+    }
+
+    /// With variables in its environment.
+    pub(crate) fn start_with(args: &[&str], variables: &[(&str, &str)]) -> Self {
         let (rows, cols) = (24, 100);
         let size = PtySize {
             rows,
@@ -34,6 +39,10 @@ impl Terminal {
         command.args(args);
         command.env("TERM", "xterm-256color");
         command.env("NACP_CONFIG", "/nonexistent/nacp-cli.toml");
+        command.env_remove("NO_COLOR");
+        for (name, value) in variables {
+            command.env(name, value);
+        }
         let child = pair.slave.spawn_command(command).unwrap();
         let mut reader = pair.master.try_clone_reader().unwrap();
         let (sender, output) = channel();
@@ -81,15 +90,24 @@ impl Terminal {
     }
 
     /// The exit code, and the screen at the end.
-    pub(crate) fn finish(mut self) -> (u32, String) {
+    pub(crate) fn finish(self) -> (u32, String) {
+        let (code, screen, _) = self.finish_with_bytes();
+        (code, screen)
+    }
+
+    /// The exit code, the screen at the end, and all that came in between.
+    pub(crate) fn finish_with_bytes(mut self) -> (u32, String, String) {
         let deadline = Instant::now() + PATIENCE;
+        let mut all = Vec::new();
         while let Ok(bytes) = self
             .output
             .recv_timeout(deadline.saturating_duration_since(Instant::now()))
         {
             self.screen.process(&bytes);
+            all.extend(bytes);
         }
         let status = self.child.wait().unwrap();
-        (status.exit_code(), self.screen())
+        let all = String::from_utf8_lossy(&all).into_owned();
+        (status.exit_code(), self.screen(), all)
     }
 }
