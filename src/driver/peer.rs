@@ -29,6 +29,10 @@ pub(crate) struct PeerIo {
     paused: AtomicBool,
     is_registered: AtomicBool,
     closed: AtomicBool,
+    /// Nothing can be written any more: what can still be read is read, whatever else holds.
+    reads_out: AtomicBool,
+    /// The reader's task has ended.
+    read_out: Notify,
     /// What the node knows to be accepted.
     told_control: AtomicU64,
     told_bulk: AtomicU64,
@@ -44,6 +48,9 @@ const ROW: Duration = Duration::from_micros(5);
 
 /// But no more of them than this wait for the reader's task.
 const MAX_LEFT: u64 = 64;
+
+/// How long a peer that cannot be written to is read. What it has sent is here already.
+const READ_OUT: Duration = Duration::from_secs(1);
 
 /// How often a reader makes way for tasks that run on other threads, before it writes without theirs.
 const TURNS: usize = 4;
@@ -61,6 +68,8 @@ impl PeerIo {
             paused: AtomicBool::new(false),
             is_registered: AtomicBool::new(false),
             closed: AtomicBool::new(false),
+            reads_out: AtomicBool::new(false),
+            read_out: Notify::new(),
             told_control: AtomicU64::new(0),
             told_bulk: AtomicU64::new(0),
             wrote_at: AtomicU64::new(0),
@@ -131,6 +140,15 @@ impl PeerIo {
         self.changed.notify_one();
     }
 
+    /// A write has failed. What the peer had sent before it went may say why, so the reader comes
+    /// to its end first, unless it takes too long.
+    async fn read_out(&self) {
+        self.reads_out.store(true, Ordering::Release);
+        self.changed.notify_one();
+        // Either way the connection is over.
+        let _ = tokio::time::timeout(READ_OUT, self.read_out.notified()).await;
+    }
+
     /// Whether more has been accepted than the node knows of; from now on it knows. Called under
     /// the lock of the node.
     pub(super) fn is_news(&self, accepted: Accepted) -> bool {
@@ -172,6 +190,9 @@ async fn write(core: Arc<Core>, peer: PeerId, io: Arc<PeerIo>, writer: WriterTas
         .run(move |_| telling.turn(|state, now| state.accepted(now, peer)))
         .await;
     if let Err(fault) = result {
+        if let Fault::Io(_) = fault {
+            io.read_out().await;
+        }
         core.turn(|state, now| state.disconnected(now, peer, Some(fault.reason())));
         io.close(Close::Abort);
     }
@@ -190,7 +211,7 @@ async fn read(core: Arc<Core>, peer: PeerId, io: Arc<PeerIo>, mut receiver: Rece
         if io.flush_asked.swap(false, Ordering::SeqCst) {
             core.flush_from_reader(&io, peer, &mut after);
         }
-        let paused = io.paused.load(Ordering::Acquire);
+        let paused = io.paused.load(Ordering::Acquire) && !io.reads_out.load(Ordering::Acquire);
         let received = tokio::select! {
             biased;
             () = io.changed.notified() => continue,
@@ -209,6 +230,7 @@ async fn read(core: Arc<Core>, peer: PeerId, io: Arc<PeerIo>, mut receiver: Rece
     } else {
         Close::Flush
     });
+    io.read_out.notify_one();
 }
 
 impl Core {
