@@ -93,7 +93,7 @@ impl Node {
             token,
             tries: 0,
             strikes: 0,
-            was_accepted: false,
+            takers: 0,
             is_excess: false,
         }
     }

@@ -125,6 +125,7 @@ mod event;
 mod exposure;
 mod ids;
 mod incoming;
+mod instances;
 mod lifecycle;
 mod link;
 mod load;

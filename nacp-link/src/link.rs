@@ -6,6 +6,7 @@ use nacp_proto::{AppId, Instance, MessageId, PeerInfo, RequestKind, Session};
 use smol_str::SmolStr;
 
 use crate::ids::LinkId;
+use crate::instances::Instances;
 use crate::load::Load;
 use crate::record::{Items, Record};
 use crate::timers::TimerHandle;
@@ -31,6 +32,7 @@ pub(crate) struct Link {
     /// Counts the first binds of the node: the smaller, the longer linked.
     pub(crate) order: u64,
     pub(crate) session: Sessions,
+    pub(crate) instances: Instances,
     pub(crate) grace: TimerHandle,
     /// The grace has ended while our own register was unanswered.
     pub(crate) grace_over: bool,

@@ -46,9 +46,13 @@ impl Node {
         }
         records.extend(self.take_queued(gateway, |_, record| is_meant(record)));
         records.sort_by_key(|record| record.seq);
+        let taker = self.taker(id);
         for record in &mut records {
             self.count_out(record);
             record.link = id;
+            if record.was_accepted() {
+                record.takers = taker;
+            }
             record.tries = 0;
             record.is_excess = false;
             self.count_in(record);

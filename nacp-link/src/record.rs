@@ -6,6 +6,7 @@ use nacp_queue::Record as Queued;
 
 use crate::Token;
 use crate::ids::LinkId;
+use crate::instances::Takers;
 use crate::timers::TimerHandle;
 
 /// What a queue finds a record by: ids are unique only per source.
@@ -64,8 +65,8 @@ pub(crate) struct Record {
     pub(crate) tries: u8,
     /// How often the connection broke while it was alone on it.
     pub(crate) strikes: u32,
-    /// Whether a provider has ever accepted it.
-    pub(crate) was_accepted: bool,
+    /// The instances of its app that a provider has accepted it for.
+    pub(crate) takers: Takers,
     /// Whether it was admitted beyond the caps of `Wait`.
     pub(crate) is_excess: bool,
 }
@@ -76,6 +77,11 @@ impl Record {
             Key::Own(id) => Some(id),
             Key::Relayed(_) => None,
         }
+    }
+
+    /// Whether a provider has ever accepted it.
+    pub(crate) const fn was_accepted(&self) -> bool {
+        self.takers != 0
     }
 
     /// Whether it waits for an ACK once it is accepted.

@@ -2,11 +2,12 @@
 
 use std::time::Instant;
 
-use nacp_proto::{AppId, Body, MessageId, PeerInfo, Session};
+use nacp_proto::{AppId, Body, Instance, MessageId, PeerInfo, Session};
 use nacp_queue::Caps;
 
 use crate::admission::Urgency;
 use crate::ids::LinkId;
+use crate::instances::Instances;
 use crate::lifecycle::{self, Step};
 use crate::link::{Beat, Foreign, Link, LinkCounts, Place, Replay, Sessions};
 use crate::node::Node;
@@ -66,11 +67,7 @@ impl Node {
             .is_some_and(|link| !link.is_native());
         let mut streams = Vec::new();
         if let (Some(link), false) = (known, resumed) {
-            let is_same = self
-                .links
-                .get(link)
-                .is_some_and(|link| info.instance.is_some() && link.info.instance == info.instance);
-            streams = self.lose_session(link, is_same, proven);
+            streams = self.lose_session(link, info.instance, proven);
         }
         let dial = self.take_stage(peer);
         let link = known.unwrap_or_else(|| self.insert_link(&app, &info));
@@ -129,6 +126,7 @@ impl Node {
         link.replay.until = until;
         link.replay.alone = self.config.poison_limit > 0 && link.replay.row >= CAUTIOUS_AFTER;
         link.foreign.holds_relayed = !dialled && info.instance.is_none();
+        link.instances.enter(info.instance);
         link.info = info;
     }
 
@@ -157,6 +155,7 @@ impl Node {
             downgraded: false,
             order: self.binds,
             session: Sessions::default(),
+            instances: Instances::default(),
             grace: None,
             grace_over: false,
             acks: None,
@@ -261,10 +260,18 @@ impl Node {
     }
 
     /// The other side has come back without what it knew. What must be subscribed again.
-    fn lose_session(&mut self, id: LinkId, is_same: bool, proven: bool) -> Vec<StreamId> {
-        let Some(link) = self.links.get(id) else {
+    fn lose_session(
+        &mut self,
+        id: LinkId,
+        instance: Option<Instance>,
+        proven: bool,
+    ) -> Vec<StreamId> {
+        let Some(link) = self.links.get_mut(id) else {
             return Vec::new();
         };
+        let is_same = instance.is_some() && link.info.instance == instance;
+        link.instances.enter(instance);
+        let known = link.instances.known();
         let (app, is_gateway) = (link.app.clone(), link.info.is_gateway);
         self.report_register_warning(&app, Reason::SessionLost);
         // What concerns the apps behind a gateway is theirs, not the gateway's.
@@ -277,7 +284,10 @@ impl Node {
                 self.forget_subscribe(id, &again);
             }
         }
-        let keeps = |record: &Record| may_go_to_another(record, is_same, proven);
+        // What was never ACKed may have been handled, and goes back to nobody who was given it.
+        let keeps = |record: &Record| {
+            (is_same || proven) && is_for_any_instance(record) && record.takers & known == 0
+        };
         self.sift_backlog(id, only, keeps);
         self.reject_lost_calls(id, only);
         if let Some(link) = self.links.get_mut(id) {
@@ -432,15 +442,10 @@ impl Node {
     }
 }
 
-/// Whether a record that was never ACKed may go to an app that lost the session.
-fn may_go_to_another(record: &Record, is_same: bool, proven: bool) -> bool {
-    let may = if is_same {
-        !record.was_accepted
-    } else {
-        proven
-    };
+/// Whether a record means the app, whichever instance it is, and not what one of them knew.
+const fn is_for_any_instance(record: &Record) -> bool {
     match record.class {
-        Class::Call(Call::Request | Call::Subscribe) | Class::Relayed { .. } => may,
+        Class::Call(Call::Request | Call::Subscribe) | Class::Relayed { .. } => true,
         Class::Call(Call::Unsubscribe | Call::Unregister | Call::Sentinel(_))
         | Class::Response
         | Class::Signal

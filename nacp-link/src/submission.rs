@@ -5,6 +5,7 @@ use std::time::Instant;
 use nacp_proto::{AppId, MessageId};
 
 use crate::ids::LinkId;
+use crate::instances::Takers;
 use crate::node::Node;
 use crate::peer::{Stage, Submitted};
 use crate::record::{Call, Class, Key, Record};
@@ -200,7 +201,7 @@ impl Node {
             return;
         }
         self.submitted.remove(record.bytes);
-        record.was_accepted = true;
+        record.takers |= self.taker(record.link);
         let (id, deadline) = (record.link, now.checked_add(self.config.ack_timeout));
         // Keys are unique, so nothing is refused.
         let evicted: Vec<_> = self
@@ -220,6 +221,12 @@ impl Node {
             self.pump(overflow.link);
         }
         self.arm_acks(id);
+    }
+
+    /// The instance that a link's app is now, as who takes a record.
+    pub(crate) fn taker(&self, link: LinkId) -> Takers {
+        let link = self.links.get(link);
+        link.map_or(0, |link| link.instances.taker())
     }
 
     /// Arms a link's ACK deadline unless it is armed. One that comes early finds nothing due.

@@ -77,7 +77,7 @@ impl Node {
         }
         if let Some(record) = self.backlog.remove(&Self::own_key(&ended.id)) {
             self.count_out(&record);
-            if !record.was_accepted {
+            if !record.was_accepted() {
                 self.settle(token, Settlement::Delivered);
                 return self.settle_room();
             }

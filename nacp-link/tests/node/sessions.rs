@@ -257,6 +257,37 @@ fn an_unchanged_instance_gets_the_requests_and_subscribes_never_accepted_by_a_pr
     }
 }
 
+/// Two processes of one app take turns. What one was given and did not ACK goes to the other, and
+/// never back: it may have been handled.
+#[test]
+fn an_instance_that_returns_is_not_new_and_gets_nothing_that_it_was_given_before() {
+    for trust in [Trust::Proven, Trust::Unproven] {
+        let (mut world, hand) = start(trust, quiet("b"));
+        let given = world.request(0, "a", "given");
+        world.run();
+        hand.hang_up(&mut world);
+        world.run();
+        let other = return_as(&mut world, Vec::new(), Some(OTHER));
+        let expected: &[_] = match trust {
+            Trust::Proven => &["request given"],
+            Trust::Unproven => &[],
+        };
+        assert_eq!(other.heard(&world)[2..], *expected);
+        other.hang_up(&mut world);
+        world.run();
+        let kept = world.request(0, "a", "kept");
+        let holds = vec![hand.session(&world)];
+        let back = return_as(&mut world, holds, None);
+        assert_eq!(back.registered(&world).unwrap().resumed, Some(false));
+        let (heard, ends): (&[_], _) = match trust {
+            Trust::Proven => (&["request kept"], ["session-lost", "pending"]),
+            Trust::Unproven => (&[], ["session-lost", "session-lost"]),
+        };
+        assert_eq!(back.heard(&world)[2..], *heard);
+        assert_eq!(world.outcomes(0, &[given, kept]), ends);
+    }
+}
+
 fn ask(world: &mut World, hand: &Hand, label: &str) {
     hand.say(
         world,
