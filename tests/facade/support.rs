@@ -29,11 +29,16 @@ pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T 
     }
 }
 
-/// Waits until something is so that no event tells of.
+/// Waits until something is so that no event tells of: looks again whenever the others have run, and
+/// lets a paused clock go on.
 pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     within(what, async {
+        let mut clock = tokio::time::interval(Duration::from_millis(1));
         while !is_so() {
-            tokio::task::yield_now().await;
+            for _ in 0..32 {
+                tokio::task::yield_now().await;
+            }
+            clock.tick().await;
         }
     })
     .await;
