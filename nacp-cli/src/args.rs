@@ -115,7 +115,7 @@ pub(crate) struct GlobalArgs {
     #[arg(short, long, global = true, hide_short_help = true)]
     pub(crate) quiet: bool,
 
-    /// Log what the node does to standard error; -vv for messages, -vvv for frames
+    /// Log what the node does to standard error; -vv for messages, -vvv for frames, too
     #[arg(short, long, global = true, action = ArgAction::Count, hide_short_help = true)]
     pub(crate) verbose: u8,
 

@@ -1,6 +1,10 @@
 use anstream::{AutoStream, ColorChoice};
 use tokio::runtime::{Builder, Runtime};
+use tracing::{Level, Metadata};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::args::{Args, Command, GlobalArgs};
 use crate::cmd;
@@ -109,6 +113,8 @@ pub(crate) fn runtime() -> std::io::Result<Runtime> {
         .build()
 }
 
+/// Once: what happens to links; twice: each message, and what the libraries below tell; three times:
+/// each frame of the connections that were dialled.
 fn log(global: &GlobalArgs) {
     let filter = match global.verbose {
         0 => return,
@@ -116,14 +122,30 @@ fn log(global: &GlobalArgs) {
         2 => "debug",
         _ => "trace",
     };
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(filter));
-    // Only the first subscriber of a process counts, and this is the first.
-    let _ = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let (filter, has_messages) = match EnvFilter::try_from_default_env() {
+        Ok(asked) => (asked, true),
+        Err(_) => (EnvFilter::new(filter), global.verbose > 1),
+    };
+    let is_of_links = filter_fn(move |metadata| has_messages || !is_of_message(metadata));
+    let log = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(is_coloured(global))
         .log_internal_errors(false)
+        .with_filter(is_of_links);
+    // Only the first subscriber of a process counts, and this is the first.
+    let _ = tracing_subscriber::registry()
+        .with(filter)
+        .with(log)
         .try_init();
+}
+
+/// Whether it tells of one message, and not of a link or of a fault.
+fn is_of_message(metadata: &Metadata<'_>) -> bool {
+    let names = metadata.fields();
+    let is_report = ["message_type", "class"]
+        .iter()
+        .any(|name| names.field(name).is_some());
+    is_report && *metadata.level() >= Level::DEBUG
 }
 
 fn is_coloured(global: &GlobalArgs) -> bool {

@@ -1,6 +1,7 @@
 //! What can be seen of a connection from outside of the node: how it was made, and its first
 //! messages.
 
+mod frames;
 mod handshake;
 mod stranger;
 mod tap;

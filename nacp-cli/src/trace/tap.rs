@@ -7,6 +7,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 use super::Trace;
+use super::frames::Frames;
 
 /// A TCP stream whose first bytes are looked at on their way.
 pub(super) struct Tap {
@@ -15,19 +16,26 @@ pub(super) struct Tap {
     /// Nothing more to look for in what comes.
     is_done: bool,
     has_sent: bool,
+    inbound: Option<Frames>,
+    outbound: Option<Frames>,
 }
 
 impl Tap {
-    pub(super) const fn new(stream: TcpStream, trace: Trace) -> Self {
+    pub(super) fn new(stream: TcpStream, trace: Trace) -> Self {
         Self {
             stream,
             trace,
             is_done: false,
             has_sent: false,
+            inbound: Frames::new("in"),
+            outbound: Frames::new("out"),
         }
     }
 
     fn look(&mut self, read: &[u8]) {
+        if let Some(frames) = &mut self.inbound {
+            frames.pass(read);
+        }
         if self.is_done || read.is_empty() {
             return;
         }
@@ -38,7 +46,15 @@ impl Tap {
         });
     }
 
-    fn note_sent(&mut self, written: &io::Result<usize>) {
+    fn note_sent(&mut self, pieces: &[io::IoSlice<'_>], written: &io::Result<usize>) {
+        if let (Some(frames), Ok(written)) = (&mut self.outbound, written) {
+            let mut left = *written;
+            for piece in pieces {
+                let (sent, _) = piece.split_at(left.min(piece.len()));
+                left -= sent.len();
+                frames.pass(sent);
+            }
+        }
         if written.is_ok() && !self.has_sent {
             self.has_sent = true;
             self.trace.update(|seen| seen.sent = Some(Instant::now()));
@@ -66,7 +82,7 @@ impl AsyncWrite for Tap {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes));
-        self.note_sent(&written);
+        self.note_sent(&[io::IoSlice::new(bytes)], &written);
         Poll::Ready(written)
     }
 
@@ -76,7 +92,7 @@ impl AsyncWrite for Tap {
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, pieces));
-        self.note_sent(&written);
+        self.note_sent(pieces, &written);
         Poll::Ready(written)
     }
 

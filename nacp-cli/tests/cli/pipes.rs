@@ -247,14 +247,14 @@ fn t32_line_1_a_reader_that_has_enough_ends_it_and_the_peer_hears_a_good_bye() {
 #[derive(serde::Serialize)]
 struct Numbered {
     number: u64,
-    padding: Vec<u8>,
+    padding: bytes::Bytes,
 }
 
 /// Emits as many events as that, no faster than the app at the other end takes them.
 fn emit(peer: &NativePeer, numbers: std::ops::Range<u64>) {
     peer.runtime.block_on(async {
         for number in numbers {
-            let padding = vec![0; 4096];
+            let padding = vec![0; 4096].into();
             let hit = peer.node.emit("x:y", &Numbered { number, padding });
             hit.unwrap();
             if number % 256 == 0 {

@@ -85,6 +85,25 @@ fn a_log_goes_to_standard_error_and_has_no_colour_in_a_pipe() {
 }
 
 #[test]
+fn each_v_tells_more_links_then_messages_then_frames() {
+    for (flag, levels) in [("-v", 1), ("-vv", 2), ("-vvv", 3)] {
+        let log = run(&["probe", flag]).stderr;
+        let links = log.matches("nact:peer:connect").count();
+        let messages = log.matches("message_type=Some(Register)").count();
+        let frames = log.matches("frame direction=\"out\"").count();
+        assert_eq!(links, 2, "both sides of one connection: {log}");
+        assert_eq!(messages, usize::from(levels > 1), "{log}");
+        assert_eq!(frames > 0, levels > 2, "{log}");
+    }
+    // Each message to the peer is in one frame, which says how long it is.
+    let log = run(&["probe", "-vvv"]).stderr;
+    let register = log
+        .lines()
+        .find(|line| line.contains("frame direction=\"out\""));
+    assert!(register.unwrap().contains(" offset=0 body="), "{log}");
+}
+
+#[test]
 fn colour_is_for_terminals_and_for_who_asks() {
     let mut plain = crate::support::command();
     plain.args(["probe", "-v"]).env_remove("NO_COLOR");
