@@ -1,6 +1,4 @@
-//! The names and payloads of what a node reports (specification, section 13).
-
-use std::borrow::Cow;
+//! The payloads of what a node reports (specification, section 13).
 
 use nacp_bus::EventBus;
 use nacp_link::{Interest, MessageReport, Report, Subject};
@@ -8,13 +6,6 @@ use nacp_proto::{MessageType, Payload};
 use serde::Serialize;
 
 use crate::Value;
-
-pub(crate) const PEER_CONNECT: &str = "nact:peer:connect";
-pub(crate) const PEER_DISCONNECT: &str = "nact:peer:disconnect";
-pub(crate) const PEER_ERROR: &str = "nact:peer:error";
-const APP: &str = "nacp:internal:napp:success";
-const REGISTER_ERROR: &str = "nacp:internal:register:error";
-const REGISTER_WARNING: &str = "nacp:internal:register:warning";
 
 const TYPES: [MessageType; 9] = [
     MessageType::Register,
@@ -45,23 +36,7 @@ const MESSAGE_REPORTS: [MessageReport; 14] = [
     MessageReport::GatewayWarning,
 ];
 
-/// The name of a report on the bus.
-pub(crate) fn name(report: &Report) -> Cow<'static, str> {
-    match report {
-        Report::PeerConnect { .. } => PEER_CONNECT.into(),
-        Report::PeerDisconnect { .. } => PEER_DISCONNECT.into(),
-        Report::PeerError { .. } => PEER_ERROR.into(),
-        Report::Inbound { subject, .. } => format!("nacp:inbound:{}", subject.type_name).into(),
-        Report::Outbound { subject, .. } => format!("nacp:outbound:{}", subject.type_name).into(),
-        Report::App { .. } => APP.into(),
-        Report::RegisterError { .. } => REGISTER_ERROR.into(),
-        Report::RegisterWarning { .. } => REGISTER_WARNING.into(),
-        Report::Message { kind, .. } => kind.as_str().into(),
-        _ => "nacp:internal:unknown:warning".into(),
-    }
-}
-
-/// Which reports somebody on the bus, or a subscriber of `tracing`, wants.
+/// Which reports somebody on the bus wants.
 pub(crate) fn interest(is_wanted: impl Fn(&str) -> bool) -> Interest {
     let mut interest = Interest::NONE;
     let mut want = |wanted: bool, kind: Interest| {
@@ -69,26 +44,17 @@ pub(crate) fn interest(is_wanted: impl Fn(&str) -> bool) -> Interest {
             interest = interest.union(kind);
         }
     };
-    let warns = tracing::enabled!(tracing::Level::WARN);
-    let debugs = tracing::enabled!(tracing::Level::DEBUG);
-    let peers = [PEER_CONNECT, PEER_DISCONNECT, PEER_ERROR];
-    want(
-        warns || peers.iter().any(|name| is_wanted(name)),
-        Interest::PEERS,
-    );
-    want(debugs || is_wanted(APP), Interest::APPS);
-    let registers = [REGISTER_ERROR, REGISTER_WARNING];
-    want(
-        warns || registers.iter().any(|name| is_wanted(name)),
-        Interest::REGISTERS,
-    );
+    let peers = [
+        Report::PEER_CONNECT,
+        Report::PEER_DISCONNECT,
+        Report::PEER_ERROR,
+    ];
+    want(peers.into_iter().any(&is_wanted), Interest::PEERS);
+    want(is_wanted(Report::APP), Interest::APPS);
+    let registers = [Report::REGISTER_ERROR, Report::REGISTER_WARNING];
+    want(registers.into_iter().any(&is_wanted), Interest::REGISTERS);
     for kind in MESSAGE_REPORTS {
-        let traced = if kind == MessageReport::GatewaySuccess {
-            debugs
-        } else {
-            warns
-        };
-        want(traced || is_wanted(kind.as_str()), Interest::message(kind));
+        want(is_wanted(kind.as_str()), Interest::message(kind));
     }
     for kind in TYPES {
         want(
@@ -108,47 +74,6 @@ pub(crate) fn interest(is_wanted: impl Fn(&str) -> bool) -> Interest {
 /// Whether a bus has a listener for a name.
 pub(crate) fn listened_to(bus: &EventBus<Value>) -> impl Fn(&str) -> bool + '_ {
     |name| bus.has_listener(name)
-}
-
-/// Tells `tracing` of it: faults as warnings, the rest as debug events.
-pub(crate) fn trace(name: &str, report: &Report) {
-    match report {
-        Report::PeerError { peer, reason } => {
-            tracing::warn!(target: "nacp", name, ?peer, reason);
-        }
-        Report::App { app, reason, .. } => {
-            tracing::debug!(target: "nacp", name, %app, %reason);
-        }
-        Report::RegisterError { from, reason, .. } => {
-            let from = from.as_ref().map(tracing::field::display);
-            tracing::warn!(target: "nacp", name, from, reason = reason.as_str());
-        }
-        Report::RegisterWarning { app, reason } => {
-            tracing::warn!(target: "nacp", name, %app, %reason);
-        }
-        Report::Message {
-            kind: MessageReport::GatewaySuccess,
-            subject,
-            ..
-        } => {
-            tracing::debug!(target: "nacp", name, id = %subject.envelope.id);
-        }
-        Report::Message {
-            subject, reason, ..
-        } => {
-            let (id, from, to) = (
-                &subject.envelope.id,
-                &subject.envelope.from,
-                &subject.envelope.to,
-            );
-            tracing::warn!(target: "nacp", name, %id, %from, %to, %reason);
-        }
-        Report::PeerConnect { .. }
-        | Report::PeerDisconnect { .. }
-        | Report::Inbound { .. }
-        | Report::Outbound { .. }
-        | _ => tracing::debug!(target: "nacp", name),
-    }
 }
 
 #[derive(Serialize)]

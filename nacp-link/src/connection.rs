@@ -5,7 +5,7 @@ use std::time::Instant;
 use crate::dial::DialError;
 use crate::node::Node;
 use crate::peer::{Peer, Stage};
-use crate::report::{Reason, Report};
+use crate::report::Reason;
 use crate::timers::Timer;
 use crate::{Cause, Close, DialId, PeerId, Transmit};
 
@@ -36,7 +36,7 @@ impl Node {
             || (origin == Origin::Accepted && self.strangers >= self.config.max_unregistered_peers);
         let id = self.peers.insert(Box::new(Peer::new(Stage::Fresh, trust)));
         self.strangers += 1;
-        self.report_peer(|| Report::PeerConnect { peer: id });
+        self.report_connect(id);
         if is_over || self.is_ended() || (origin == Origin::Accepted && !self.is_running()) {
             if is_over {
                 self.report_peer_error(id, Reason::LimitReached.as_str());
@@ -108,7 +108,7 @@ impl Node {
     pub(crate) fn forget_peer(&mut self, id: PeerId) -> Option<Peer> {
         let mut peer = *self.peers.remove(id)?;
         self.timers.disarm(&mut peer.timer);
-        self.report_peer(|| Report::PeerDisconnect { peer: id });
+        self.report_disconnect(id);
         match &peer.stage {
             Stage::Bound(_) | Stage::Leaving { .. } => return Some(peer),
             Stage::Deciding(applicant) => self.forget_deciding(&applicant.app, id),

@@ -1,5 +1,5 @@
 use nacp_proto::{AppId, Body, Decoded, Envelope, Message, MessageType};
-use smol_str::SmolStr;
+use smol_str::{SmolStr, format_smolstr};
 
 use crate::incoming::envelope_of;
 use crate::{DialError, PeerId};
@@ -77,6 +77,38 @@ pub enum Report {
         /// Why.
         reason: Reason,
     },
+}
+
+impl Report {
+    /// The name of [`PeerConnect`](Self::PeerConnect).
+    pub const PEER_CONNECT: &'static str = "nact:peer:connect";
+    /// The name of [`PeerDisconnect`](Self::PeerDisconnect).
+    pub const PEER_DISCONNECT: &'static str = "nact:peer:disconnect";
+    /// The name of [`PeerError`](Self::PeerError).
+    pub const PEER_ERROR: &'static str = "nact:peer:error";
+    /// The name of [`App`](Self::App).
+    pub const APP: &'static str = "nacp:internal:napp:success";
+    /// The name of [`RegisterError`](Self::RegisterError).
+    pub const REGISTER_ERROR: &'static str = "nacp:internal:register:error";
+    /// The name of [`RegisterWarning`](Self::RegisterWarning).
+    pub const REGISTER_WARNING: &'static str = "nacp:internal:register:warning";
+
+    /// The event's name on the bus.
+    pub fn name(&self) -> SmolStr {
+        match self {
+            Self::PeerConnect { .. } => SmolStr::new_static(Self::PEER_CONNECT),
+            Self::PeerDisconnect { .. } => SmolStr::new_static(Self::PEER_DISCONNECT),
+            Self::PeerError { .. } => SmolStr::new_static(Self::PEER_ERROR),
+            Self::Inbound { subject, .. } => format_smolstr!("nacp:inbound:{}", subject.type_name),
+            Self::Outbound { subject, .. } => {
+                format_smolstr!("nacp:outbound:{}", subject.type_name)
+            }
+            Self::App { .. } => SmolStr::new_static(Self::APP),
+            Self::RegisterError { .. } => SmolStr::new_static(Self::REGISTER_ERROR),
+            Self::RegisterWarning { .. } => SmolStr::new_static(Self::REGISTER_WARNING),
+            Self::Message { kind, .. } => SmolStr::new_static(kind.as_str()),
+        }
+    }
 }
 
 /// The reports that have a message and a reason.

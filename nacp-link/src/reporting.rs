@@ -1,6 +1,6 @@
 //! Reports, built only where somebody wants them, and their `tracing` events.
 
-use nacp_proto::{AppId, Decoded, Message, MessageType};
+use nacp_proto::{AppId, Decoded, Envelope, Message, MessageType};
 
 use crate::dial::DialError;
 use crate::ids::LinkId;
@@ -15,20 +15,30 @@ impl Node {
         self.tell(Event::Report(report));
     }
 
-    pub(crate) fn report_peer(&mut self, report: impl FnOnce() -> Report) {
-        if self.interest.contains(Interest::PEERS) {
-            self.report(report());
-        }
+    pub(crate) fn report_connect(&mut self, peer: PeerId) {
+        tracing::debug!(?peer, "{}", Report::PEER_CONNECT);
+        self.report_peer(Report::PeerConnect { peer });
+    }
+
+    pub(crate) fn report_disconnect(&mut self, peer: PeerId) {
+        tracing::debug!(?peer, "{}", Report::PEER_DISCONNECT);
+        self.report_peer(Report::PeerDisconnect { peer });
     }
 
     pub(crate) fn report_peer_error(&mut self, peer: PeerId, reason: &'static str) {
-        tracing::warn!(?peer, reason, "peer closed for a fault");
-        self.report_peer(|| Report::PeerError { peer, reason });
+        tracing::warn!(?peer, reason, "{}", Report::PEER_ERROR);
+        self.report_peer(Report::PeerError { peer, reason });
+    }
+
+    fn report_peer(&mut self, report: Report) {
+        if self.interest.contains(Interest::PEERS) {
+            self.report(report);
+        }
     }
 
     pub(crate) fn report_inbound(&mut self, peer: PeerId, decoded: &Decoded) {
         let envelope = decoded.envelope();
-        tracing::trace!(?peer, message_type = ?decoded.message_type(), id = %envelope.id, from = %envelope.from, "inbound");
+        tracing::debug!(?peer, message_type = ?decoded.message_type(), id = %envelope.id, from = %envelope.from, "inbound");
         if self
             .interest
             .contains(Interest::inbound(decoded.message_type()))
@@ -41,7 +51,7 @@ impl Node {
     }
 
     pub(crate) fn report_outbound_message(&mut self, peer: Option<PeerId>, message: &Message) {
-        tracing::trace!(?peer, message_type = %message.message_type(), id = %message.id, to = %message.to, "outbound");
+        tracing::debug!(?peer, message_type = %message.message_type(), id = %message.id, to = %message.to, "outbound");
         if self
             .interest
             .contains(Interest::outbound(message.message_type()))
@@ -54,7 +64,7 @@ impl Node {
     }
 
     pub(crate) fn report_outbound(&mut self, peer: Option<PeerId>, record: &Record) {
-        tracing::trace!(?peer, class = ?record.class, to = %record.to, bytes = record.bytes, "outbound");
+        tracing::debug!(?peer, class = ?record.class, to = %record.to, bytes = record.bytes, "outbound");
         if !self.interest.any_outbound() {
             return;
         }
@@ -79,7 +89,7 @@ impl Node {
         is_gateway: Option<bool>,
         resumed: Option<bool>,
     ) {
-        tracing::info!(%app, %reason, ?resumed, "link");
+        tracing::debug!(%app, %reason, ?is_gateway, ?resumed, "{}", Report::APP);
         if self.interest.contains(Interest::APPS) {
             self.report(Report::App {
                 app: app.clone(),
@@ -96,7 +106,14 @@ impl Node {
         from: Option<&AppId>,
         reason: DialError,
     ) {
-        tracing::warn!(?peer, ?from, reason = reason.as_str(), "register failed");
+        let shown = from.map(tracing::field::display);
+        tracing::warn!(
+            ?peer,
+            from = shown,
+            reason = reason.as_str(),
+            "{}",
+            Report::REGISTER_ERROR
+        );
         if self.interest.contains(Interest::REGISTERS) {
             self.report(Report::RegisterError {
                 peer,
@@ -107,7 +124,7 @@ impl Node {
     }
 
     pub(crate) fn report_register_warning(&mut self, app: &AppId, reason: Reason) {
-        tracing::warn!(%app, %reason, "register");
+        tracing::warn!(%app, %reason, "{}", Report::REGISTER_WARNING);
         if self.interest.contains(Interest::REGISTERS) {
             self.report(Report::RegisterWarning {
                 app: app.clone(),
@@ -125,12 +142,17 @@ impl Node {
         subject: impl FnOnce() -> Subject,
     ) {
         self.totals.count(reason);
-        tracing::debug!(event = kind.as_str(), ?peer, %reason, "report");
-        if self.interest.contains(Interest::message(kind)) {
+        let is_wanted = self.interest.contains(Interest::message(kind));
+        if !is_wanted && !is_traced(kind) {
+            return;
+        }
+        let subject = subject();
+        trace(kind, &subject.envelope, reason);
+        if is_wanted {
             self.report(Report::Message {
                 kind,
                 peer,
-                subject: Box::new(subject()),
+                subject: Box::new(subject),
                 reason,
             });
         }
@@ -148,18 +170,11 @@ impl Node {
 
     /// A report about a record, whose message is read again only if it is wanted.
     pub(crate) fn report_record(&mut self, kind: MessageReport, record: &Record, reason: Reason) {
-        self.totals.count(reason);
-        tracing::debug!(event = kind.as_str(), to = %record.to, bytes = record.bytes, %reason, "report");
-        if !self.interest.contains(Interest::message(kind)) {
-            return;
-        }
-        if let Ok(decoded) = Message::decode(&record.encoded.to_bytes()) {
-            self.report(Report::Message {
-                kind,
-                peer: None,
-                subject: Box::new((&decoded).into()),
-                reason,
-            });
+        let is_wanted = self.interest.contains(Interest::message(kind)) || is_traced(kind);
+        let read = || Message::decode(&record.encoded.to_bytes()).ok();
+        match is_wanted.then(read).flatten() {
+            Some(decoded) => self.report_subject(kind, None, &decoded, reason),
+            None => self.totals.count(reason),
         }
     }
 
@@ -185,7 +200,7 @@ impl Node {
     }
 
     pub(crate) fn report_request(&mut self, run: &Running, reason: Reason) {
-        let envelope = nacp_proto::Envelope {
+        let envelope = Envelope {
             id: run.id.clone(),
             from: run.app.clone(),
             to: self.config.app_id.clone(),
@@ -211,7 +226,7 @@ impl Node {
 
     /// A second gateway that stays a plain link.
     pub(crate) fn report_downgrade(&mut self, app: &AppId) {
-        let envelope = nacp_proto::Envelope {
+        let envelope = Envelope {
             id: self.fresh_id(),
             from: app.clone(),
             to: self.config.app_id.clone(),
@@ -224,5 +239,23 @@ impl Node {
             type_name,
             body: None,
         });
+    }
+}
+
+/// Whether a subscriber of `tracing` may want a report.
+fn is_traced(kind: MessageReport) -> bool {
+    if kind == MessageReport::GatewaySuccess {
+        tracing::enabled!(tracing::Level::DEBUG)
+    } else {
+        tracing::enabled!(tracing::Level::WARN)
+    }
+}
+
+fn trace(kind: MessageReport, envelope: &Envelope, reason: Reason) {
+    let Envelope { id, from, to, .. } = envelope;
+    if kind == MessageReport::GatewaySuccess {
+        tracing::debug!(%id, %from, %to, %reason, "{}", kind.as_str());
+    } else {
+        tracing::warn!(%id, %from, %to, %reason, "{}", kind.as_str());
     }
 }

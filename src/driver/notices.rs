@@ -9,7 +9,7 @@ use smol_str::SmolStr;
 
 use super::Core;
 use super::after::After;
-use crate::{Value, report};
+use crate::Value;
 
 /// What the node and its streams report, until it is told outside of the lock, in order.
 #[derive(Debug, Default)]
@@ -105,8 +105,7 @@ impl Core {
     fn deliver(self: &Arc<Self>, notice: Notice) {
         match notice {
             Notice::Report(report) => {
-                let name = report::name(&report);
-                report::trace(&name, &report);
+                let name = report.name();
                 let value = Value::from(Arc::new(report));
                 self.bus.emit(&name, &value);
                 if self.parts.exposes_internal_events {
