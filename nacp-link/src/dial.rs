@@ -88,6 +88,8 @@ pub(crate) struct Dial {
     /// The connection that our register went out on.
     pub(crate) peer: Option<PeerId>,
     pub(crate) timer: TimerHandle,
+    /// The node's binds when our register went out.
+    pub(crate) binds: u64,
     /// Refused because the other side dials us: its register is waited for.
     pub(crate) crossed: bool,
 }
@@ -126,6 +128,7 @@ impl Node {
             tokens,
             peer: None,
             timer: None,
+            binds: 0,
             crossed: false,
         };
         let id = self.dials.insert(dial);
@@ -151,6 +154,7 @@ impl Node {
         };
         let (target, auth) = (dial.target.clone(), dial.auth.take());
         dial.peer = Some(peer);
+        dial.binds = self.binds;
         dial.timer = self
             .timers
             .arm(now, self.config.response_timeout, Timer::RegisterAnswer(id));
@@ -238,6 +242,13 @@ impl Node {
         if info.decl.encoded_len() > self.config.max_decl_bytes || self.has_no_link_for(&app) {
             return self.fail_dial(now, dial, DialError::refused("limit-reached"));
         }
+        if self.is_overtaken(dial, &app) {
+            return if self.is_online(&app) {
+                self.finish_dials(&app, None, Some(dial))
+            } else {
+                self.fail_dial(now, dial, DialError::TransportClosed)
+            };
+        }
         let old = self.by_app.get(&app).and_then(|id| self.peer_of(*id));
         if let Some(old) = old {
             self.lose_peer(now, old, Cause::TakenOver, Close::Abort);
@@ -264,6 +275,16 @@ impl Node {
             dialled: true,
         });
         self.finish_bind(now, bound);
+    }
+
+    /// Whether an app has come online by another way since our register went out. That ends an
+    /// attempt at it by name; one at whoever answers learns only now whom it was at, and the bind
+    /// that it is told of may be over at the other side.
+    fn is_overtaken(&self, dial: DialId, app: &AppId) -> bool {
+        let link = self.by_app.get(app).and_then(|id| self.links.get(*id));
+        let dial = self.dials.get(dial);
+        link.zip(dial)
+            .is_some_and(|(link, dial)| link.bind > dial.binds)
     }
 
     pub(crate) fn register_timed_out(&mut self, now: Instant, dial: DialId) {

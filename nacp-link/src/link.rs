@@ -29,8 +29,10 @@ pub(crate) struct Link {
     pub(crate) dialled: bool,
     /// A plain link although its app is a gateway.
     pub(crate) downgraded: bool,
-    /// Counts the first binds of the node: the smaller, the longer linked.
+    /// Its first bind among all binds of the node: the smaller, the longer linked.
     pub(crate) order: u64,
+    /// Its last one.
+    pub(crate) bind: u64,
     pub(crate) session: Sessions,
     pub(crate) instances: Instances,
     pub(crate) grace: TimerHandle,

@@ -89,6 +89,7 @@ pub struct Node {
     pub(crate) interest: Interest,
     pub(crate) phase: Phase,
     pub(crate) totals: Totals,
+    /// Binds of all links so far.
     pub(crate) binds: u64,
     pub(crate) record_seq: u64,
 }

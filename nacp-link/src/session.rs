@@ -70,6 +70,7 @@ impl Node {
             streams = self.lose_session(link, info.instance, proven);
         }
         let dial = self.take_stage(peer);
+        self.binds += 1;
         let link = known.unwrap_or_else(|| self.insert_link(&app, &info));
         if let Some(peer) = self.peers.get_mut(peer) {
             peer.stage = Stage::Bound(link);
@@ -112,6 +113,7 @@ impl Node {
         self.timers.disarm(&mut link.grace);
         link.grace_over = false;
         link.place = Place::Online(peer);
+        link.bind = self.binds;
         link.dialled = dialled;
         link.session = Sessions {
             current: session,
@@ -146,7 +148,6 @@ impl Node {
     }
 
     fn insert_link(&mut self, app: &AppId, info: &PeerInfo) -> LinkId {
-        self.binds += 1;
         let link = Link {
             app: app.clone(),
             place: Place::Offline,
@@ -154,6 +155,7 @@ impl Node {
             dialled: false,
             downgraded: false,
             order: self.binds,
+            bind: self.binds,
             session: Sessions::default(),
             instances: Instances::default(),
             grace: None,

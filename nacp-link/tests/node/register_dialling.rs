@@ -337,6 +337,63 @@ fn a_register_to_the_wildcard_that_nobody_answers_times_out() {
     assert_eq!(world.outcome(0, token), "response-timeout");
 }
 
+/// `a` has asked whoever answers, and `b` came to it meanwhile: by name the attempt would have ended
+/// there. The answer that comes late is of a bind that `b` has left.
+#[test]
+fn an_answer_to_the_wildcard_from_an_app_that_has_come_online_since_changes_nothing() {
+    for is_gone in [false, true] {
+        let mut world = World::with([quiet("a")]);
+        let token = world.token();
+        let Connect::Dial(dial) = world.node(0).connect(None, None, Some(token)) else {
+            panic!("expected a dial");
+        };
+        let slow = world.dialled_for(0, dial, "b");
+        world.run();
+        let living = world.native(0, "b");
+        assert_eq!(world.outcome(0, token), "pending");
+        if is_gone {
+            living.hang_up(&mut world);
+            world.run();
+        }
+        let changes = world.changes(0, "b");
+        slow.admit(&mut world, Some(SESSION), Some(false));
+        slow.signal(&mut world, "old");
+        world.run();
+        let expected = if is_gone {
+            "transport-closed"
+        } else {
+            "connected b"
+        };
+        assert_eq!(world.outcome(0, token), expected);
+        assert_eq!(world.changes(0, "b"), changes);
+        assert_eq!(world.handled(0), Vec::<&str>::new());
+        assert!(!slow.is_open(&world));
+        assert_eq!(living.is_open(&world), !is_gone);
+    }
+}
+
+/// Here the answer is the news: `b` was asked after its last bind, and has given that one up.
+#[test]
+fn an_answer_to_the_wildcard_from_an_app_that_was_online_before_takes_over() {
+    let mut world = World::with([quiet("a")]);
+    let old = world.native(0, "b");
+    let token = world.token();
+    let Connect::Dial(dial) = world.node(0).connect(None, None, Some(token)) else {
+        panic!("expected a dial");
+    };
+    let new = world.dialled_for(0, dial, "b");
+    world.run();
+    new.admit(&mut world, Some(SESSION), Some(false));
+    world.run();
+    assert_eq!(world.outcome(0, token), "connected b");
+    assert_eq!(
+        world.changes(0, "b"),
+        [(0, "online"), (0, "offline"), (0, "online")]
+    );
+    assert!(!old.is_open(&world));
+    assert!(new.is_open(&world));
+}
+
 #[test]
 fn the_register_tells_gateway_declarations_instance_and_size() {
     let mut world = World::with([quiet("a").is_gateway(true).max_message_bytes(5000)]);
