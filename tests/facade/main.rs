@@ -18,6 +18,7 @@ mod feedback;
 mod gateways;
 mod hand;
 mod handlers;
+mod items;
 mod jobs;
 mod lifecycle;
 mod links;

@@ -236,7 +236,7 @@ async fn windows_of_apps_behind_a_gateway_take_bounded_memory() -> Outcome {
 }
 
 /// What this process holds in memory.
-fn resident_bytes() -> usize {
+pub(crate) fn resident_bytes() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: usize = statm
         .split_whitespace()
