@@ -271,6 +271,46 @@ fn a_peer_that_resets_the_connection_at_once_loses_the_link() {
 }
 
 #[test]
+fn garbage_and_a_reset_at_once_is_a_violation_every_time() {
+    // The reset may come before the connect is noticed, before the register is written, or after.
+    for garbage in [&[0x9e; 64][..], b"HTTP/1.1 400 Bad Request\r\n\r\n"] {
+        let address = server(move |mut stream| {
+            let _ = stream.write_all(garbage);
+            let stream = socket2::Socket::from(stream);
+            stream.set_linger(Some(Duration::ZERO)).unwrap();
+        });
+        for command in ["probe", "ping", "check", "bench rtt"] {
+            for _ in 0..20 {
+                let args: Vec<_> = command.split(' ').collect();
+                let run = run(&[&args[..], &[&address.to_string(), "--timeout", "20s"]].concat());
+                assert_eq!(run.code, 7, "{run:?}");
+                assert!(run.took < Duration::from_secs(10), "{run:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_ends_a_link_is_judged_by_what_came_before_it() {
+    // Garbage and the end: that is no lost link but a peer that breaks the rules.
+    let address = server(|stream| {
+        let mut peer = FakePeer::new(stream, "mad");
+        peer.accept();
+        while let Some(message) = peer.recv() {
+            if message.message_type().as_str() == "request" {
+                peer.write(&[0x9e; 64]);
+                return;
+            }
+        }
+    });
+    for _ in 0..20 {
+        let run = run(&["ping", &format!("mad@{address}"), "-n", "1", "--json"]);
+        assert_eq!(run.code, 7, "{run:?}");
+        assert_eq!(run.json()["error"]["reason"], "version-mismatch", "{run:?}");
+    }
+}
+
+#[test]
 fn a_peer_that_acks_the_register_and_does_not_answer_is_not_taken_for_another() {
     let address = server(|stream| {
         let mut peer = FakePeer::new(stream, "slow");
