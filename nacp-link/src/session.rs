@@ -45,7 +45,15 @@ pub(crate) struct Bound {
     dial: Option<DialId>,
     app: AppId,
     was_foreign: bool,
+    lost: Lost,
+}
+
+/// Subscriptions of ours that a lost session took.
+#[derive(Debug, Default)]
+struct Lost {
     streams: Vec<StreamId>,
+    /// Whether the other side may have them all the same.
+    may_live: bool,
 }
 
 impl Node {
@@ -65,9 +73,9 @@ impl Node {
         let was_foreign = known
             .and_then(|id| self.links.get(id))
             .is_some_and(|link| !link.is_native());
-        let mut streams = Vec::new();
+        let mut lost = Lost::default();
         if let (Some(link), false) = (known, resumed) {
-            streams = self.lose_session(link, info.instance, proven);
+            lost = self.lose_session(link, info.instance, proven);
         }
         let dial = self.take_stage(peer);
         self.binds += 1;
@@ -90,7 +98,7 @@ impl Node {
             dial,
             app,
             was_foreign,
-            streams,
+            lost,
         }
     }
 
@@ -223,11 +231,15 @@ impl Node {
             dial,
             app,
             was_foreign,
-            streams,
+            lost,
         } = bound;
         self.finish_dials(&app, Some(peer), dial);
-        for stream in streams {
-            self.subscribe_again(now, stream);
+        for stream in lost.streams {
+            if lost.may_live {
+                self.subscribe_anew(now, stream);
+            } else {
+                self.subscribe_again(now, stream);
+            }
         }
         if was_foreign {
             self.check_sentinel(now, link);
@@ -262,24 +274,24 @@ impl Node {
     }
 
     /// The other side has come back without what it knew. What must be subscribed again.
-    fn lose_session(
-        &mut self,
-        id: LinkId,
-        instance: Option<Instance>,
-        proven: bool,
-    ) -> Vec<StreamId> {
+    fn lose_session(&mut self, id: LinkId, instance: Option<Instance>, proven: bool) -> Lost {
         let Some(link) = self.links.get_mut(id) else {
-            return Vec::new();
+            return Lost::default();
         };
         let is_same = instance.is_some() && link.info.instance == instance;
+        // An answer of ours that was lost on its way: the other side knows of no link, and still has
+        // what the link has brought along from a gateway's.
+        let may_live = is_same && !link.dialled && link.counts.messages_in == 0;
         link.instances.enter(instance);
         let known = link.instances.known();
         let (app, is_gateway) = (link.app.clone(), link.info.is_gateway);
         self.report_register_warning(&app, Reason::SessionLost);
         // What concerns the apps behind a gateway is theirs, not the gateway's.
         let only = is_gateway.then_some(&app);
-        self.end_served(id, only, Undelivered::SessionLost);
-        self.received.forget_source(&app);
+        if !may_live {
+            self.end_served(id, only, Undelivered::SessionLost);
+            self.received.forget_source(&app);
+        }
         let streams = self.live_streams(id, only);
         for stream in &streams {
             if let Some(again) = self.streams.get(*stream).map(|stream| stream.id.clone()) {
@@ -298,7 +310,7 @@ impl Node {
             link.given_up.clear();
             link.endings.clear();
         }
-        streams
+        Lost { streams, may_live }
     }
 
     /// Ends what waits for a lost session, in backlog and among the blocked.
@@ -436,11 +448,17 @@ impl Node {
         self.reject_lost_calls(link, Some(app));
         for stream in self.live_streams(link, Some(app)) {
             // It may have reached the new instance already.
-            if let Some(id) = self.streams.get(stream).map(|stream| stream.id.clone()) {
-                self.send_unsubscribe(now, app, id, None, Urgency::Forced);
-            }
-            self.subscribe_again(now, stream);
+            self.subscribe_anew(now, stream);
         }
+    }
+
+    /// Makes a subscription again that the other side may still have.
+    fn subscribe_anew(&mut self, now: Instant, id: StreamId) {
+        let stream = self.streams.get(id);
+        if let Some((to, old)) = stream.map(|stream| (stream.to.clone(), stream.id.clone())) {
+            self.send_unsubscribe(now, &to, old, None, Urgency::Forced);
+        }
+        self.subscribe_again(now, id);
     }
 }
 

@@ -1,7 +1,7 @@
 //! A node behind a gateway (specification, sections 5, 9 and 11).
 
 use nacp_link::{Config, Event, LinkState, MessageReport};
-use nacp_proto::{Body, Instance, Response, Signal};
+use nacp_proto::{Body, Instance, RequestKind, Response, Signal};
 
 use crate::support::{ACCEPTOR, Hand, Mode, World, app, id, ms, payload, quiet, secs};
 
@@ -262,6 +262,87 @@ fn waiters_and_streams_of_an_app_that_binds_directly_move_to_its_own_link() {
     assert_eq!(world.outcome(0, request), "peer-gone");
     assert_eq!(world.state(0, "g"), Some(LinkState::Online));
     assert_eq!(world.node(0).snapshot().streams, 0);
+}
+
+/// `z`, known through the gateway, registers twice: the first time our answer is lost, or not.
+/// What each side had at the other, how our request to it ended, and what `z` is told at the second.
+fn returns_after(answer_is_lost: bool) -> (usize, usize, Vec<String>, String, Vec<String>) {
+    let (mut world, gateway) = with_gateway(quiet("a"));
+    let (_, stream) = world.subscribe(0, "z", "x");
+    let request = world.request(0, "z", "r1");
+    world.run();
+    for line in ["subscribe x", "request r1"] {
+        ack_as(&mut world, &gateway, "z", line);
+    }
+    let parent_id = gateway.last_id(&world, "subscribe x");
+    let answer = Body::Response(Response::ok(parent_id, payload("fine")));
+    from(&mut world, &gateway, "z", answer);
+    let theirs = [
+        Body::Subscribe {
+            target_sub_name: "y".into(),
+        },
+        Body::Request {
+            kind: RequestKind::Ability,
+            target: Some("work".into()),
+            payload: payload("theirs"),
+        },
+    ];
+    for body in theirs {
+        from(&mut world, &gateway, "z", body);
+    }
+    let signal = Body::Signal {
+        parent_id: id("run"),
+        signal: Signal::Normal(payload("once")),
+    };
+    gateway.say_as(&mut world, id("one"), &app("z"), &app("a"), signal.clone());
+    world.run();
+    assert!(stream.is_some());
+    let first = world.hand(0, "z");
+    first.register(&mut world);
+    world.run();
+    if !answer_is_lost {
+        first.ack_last_response(&mut world);
+        world.run();
+    }
+    first.hang_up(&mut world);
+    world.run();
+    let back = world.hand(0, "z");
+    back.register(&mut world);
+    world.run();
+    back.say_with(&mut world, id("one"), signal);
+    world.run();
+    let snapshot = world.node(0).snapshot();
+    (
+        snapshot.subscriptions,
+        snapshot.running,
+        world.handled(0).iter().map(|&line| line.into()).collect(),
+        world.outcome(0, request),
+        back.heard(&world)[2..]
+            .iter()
+            .map(|&line| line.into())
+            .collect(),
+    )
+}
+
+/// It kept no link because it never had one: what it has here by the gateway's goes on, nothing is
+/// handled twice, and no subscription of ours is doubled there.
+#[test]
+fn an_app_that_never_got_the_answer_to_its_first_register_loses_nothing_here() {
+    let (subscriptions, running, handled, request, heard) = returns_after(true);
+    assert_eq!((subscriptions, running), (1, 1));
+    assert_eq!(handled, ["theirs", "once"]);
+    assert_eq!(request, "session-lost");
+    assert_eq!(heard, ["unsubscribe x", "subscribe x", "ack once"]);
+}
+
+#[test]
+fn an_app_that_got_the_answer_and_kept_no_link_has_dropped_it_with_all_that_came_from_the_gateway()
+{
+    let (subscriptions, running, handled, request, heard) = returns_after(false);
+    assert_eq!((subscriptions, running), (0, 0));
+    assert_eq!(handled, ["theirs", "once", "once"]);
+    assert_eq!(request, "session-lost");
+    assert_eq!(heard, ["subscribe x", "ack once"]);
 }
 
 #[test]
