@@ -290,7 +290,8 @@ fn t32_line_5_a_reader_that_sleeps_costs_no_beat_and_no_memory_and_what_is_dropp
     emit(&peer, 0..3_000);
     let before = most_memory(child.id());
     emit(&peer, 3_000..13_000);
-    let grown = most_memory(child.id()) - before;
+    // The kernel's count is off by some pages either way.
+    let grown = most_memory(child.id()).saturating_sub(before);
     assert!(grown < 8 << 10, "{grown} KiB more for 40 MB of events");
     let states = peer.node.link(&"reader".parse().unwrap()).unwrap().state;
     assert_eq!(states, LinkState::Online);
