@@ -93,6 +93,7 @@ impl Node {
             token,
             tries: 0,
             strikes: 0,
+            was_submitted: false,
             takers: 0,
             is_excess: false,
         }
@@ -287,8 +288,12 @@ impl Node {
         {
             link.withdrawn.remove(id);
         }
-        if let (Class::Call(_), Some(id)) = (record.class, record.own_id()) {
-            self.reject_call(&id.clone(), reason);
+        let call = record.own_id().and_then(|id| self.take_waiter(id));
+        if let Some(waiter) = call {
+            if record.was_submitted {
+                self.give_up(&waiter);
+            }
+            self.reject_waiter(waiter, reason);
         }
         self.settle_undelivered(record.token, reason);
     }

@@ -196,7 +196,7 @@ impl Node {
         match self.backlog.remove(&Self::own_key(id)) {
             Some(record) => {
                 self.count_out(&record);
-                if record.was_accepted() {
+                if record.was_submitted {
                     self.give_up(&waiter);
                 }
             }

@@ -47,7 +47,7 @@ pub(crate) struct Link {
     pub(crate) leaving: Option<Leaving>,
     /// Records of calls that were given up while on their way.
     pub(crate) withdrawn: HashSet<MessageId>,
-    /// Subscribes that timed out on their way: should one succeed, it is ended again.
+    /// Subscribes that went out and were given up: should one succeed, it is ended again.
     pub(crate) given_up: VecDeque<MessageId>,
     /// Subscriptions of ours that were ended lately, each with its unsubscribe until that is answered.
     pub(crate) endings: VecDeque<(MessageId, Option<MessageId>)>,

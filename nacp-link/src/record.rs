@@ -65,6 +65,8 @@ pub(crate) struct Record {
     pub(crate) tries: u8,
     /// How often the connection broke while it was alone on it.
     pub(crate) strikes: u32,
+    /// Whether it was ever handed to a provider. It may have arrived, whatever was told of that.
+    pub(crate) was_submitted: bool,
     /// The instances of its app that a provider has accepted it for.
     pub(crate) takers: Takers,
     /// Whether it was admitted beyond the caps of `Wait`.

@@ -39,7 +39,8 @@ impl Node {
     }
 
     /// Hands a record to the provider.
-    pub(crate) fn submit(&mut self, peer: PeerId, record: Record) {
+    pub(crate) fn submit(&mut self, peer: PeerId, mut record: Record) {
+        record.was_submitted = true;
         self.report_outbound(Some(peer), &record);
         self.totals.sent(record.class);
         if record.is_acknowledged() {

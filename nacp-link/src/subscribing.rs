@@ -77,7 +77,7 @@ impl Node {
         }
         if let Some(record) = self.backlog.remove(&Self::own_key(&ended.id)) {
             self.count_out(&record);
-            if !record.was_accepted() {
+            if !record.was_submitted {
                 self.settle(token, Settlement::Delivered);
                 return self.settle_room();
             }
@@ -195,7 +195,7 @@ impl Node {
         }
     }
 
-    /// Remembers a subscribe whose answer may still come.
+    /// Remembers a subscribe that went out and whose answer may still come.
     pub(crate) fn give_up(&mut self, waiter: &Waiter) {
         let Some(link) = self
             .links

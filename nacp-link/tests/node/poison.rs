@@ -1,8 +1,9 @@
 //! A message that makes the other side close (specification, section 4.4).
 
 use nacp_link::MessageReport;
+use nacp_proto::{Body, Response};
 
-use crate::support::{Hand, World, quiet, secs};
+use crate::support::{Hand, World, payload, quiet, secs};
 
 /// The app comes back: the hand, after everything that the node sends by itself.
 fn back(world: &mut World, before: &Hand) -> Hand {
@@ -120,6 +121,27 @@ fn a_poisoned_request_rejects_its_caller_too() {
         hand = back(&mut world, &hand);
     }
     assert_eq!(world.outcome(0, token), "poisoned");
+}
+
+/// It was read every time, and it began something there.
+#[test]
+fn a_poisoned_subscribe_that_is_answered_after_all_is_ended() {
+    let mut world = World::with([quiet("b").poison_limit(1)]);
+    let mut hand = world.native(0, "a");
+    let (token, _) = world.subscribe(0, "a", "x");
+    world.run();
+    let parent_id = hand.last_id(&world, "subscribe x");
+    for _ in 0..3 {
+        hang_up(&mut world, &hand);
+        hand = back(&mut world, &hand);
+    }
+    assert_eq!(world.outcome(0, token), "poisoned");
+    hand.say(
+        &mut world,
+        Body::Response(Response::ok(parent_id, payload("fine"))),
+    );
+    world.run();
+    assert_eq!(hand.heard(&world).last(), Some(&"unsubscribe x"));
 }
 
 #[test]

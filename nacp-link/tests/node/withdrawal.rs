@@ -3,7 +3,7 @@
 use nacp_link::{LinkState, MessageReport};
 use nacp_proto::{Body, RequestKind, Response};
 
-use crate::support::{ACCEPTOR, Hand, Intake, World, ms, quiet, secs};
+use crate::support::{ACCEPTOR, Hand, Intake, World, ms, payload, quiet, secs};
 
 fn with_hand() -> (World, Hand) {
     let mut world = World::with([quiet("b")]);
@@ -85,6 +85,47 @@ fn t27_a_subscribe_whose_success_comes_after_its_timeout_is_answered_with_an_uns
             target_sub_id: subscription
         }
     );
+}
+
+/// It was read, and the connection broke before its acceptance was told.
+#[test]
+fn t27_a_subscribe_that_went_out_unaccepted_and_timed_out_offline_is_ended_too() {
+    let (mut world, hand) = with_hand();
+    world.set_intake(hand.wire, ACCEPTOR, Intake::Unreported);
+    let (token, _) = world.subscribe(0, "a", "x");
+    world.run();
+    let holds = vec![hand.session(&world)];
+    hand.hang_up(&mut world);
+    world.advance_to(secs(10));
+    assert_eq!(world.outcome(0, token), "timeout");
+    let mut back = world.hand(0, "a");
+    back.holds = holds;
+    back.register(&mut world);
+    world.run();
+    back.ack_last_response(&mut world);
+    let parent_id = hand.last_id(&world, "subscribe x");
+    let answer = Response::ok(parent_id, payload("fine"));
+    back.say(&mut world, Body::Response(answer));
+    world.run();
+    assert_eq!(back.heard(&world).last(), Some(&"unsubscribe x"));
+}
+
+/// The same, and its user ends it before it is answered.
+#[test]
+fn t27_a_subscribe_that_went_out_unaccepted_and_was_given_up_offline_is_ended_too() {
+    let (mut world, hand) = with_hand();
+    world.set_intake(hand.wire, ACCEPTOR, Intake::Unreported);
+    let (_, stream) = world.subscribe(0, "a", "x");
+    world.run();
+    let holds = vec![hand.session(&world)];
+    hand.hang_up(&mut world);
+    world.run();
+    world.unsubscribe(0, stream.unwrap());
+    let mut back = world.hand(0, "a");
+    back.holds = holds;
+    back.register(&mut world);
+    world.run();
+    assert_eq!(back.heard(&world)[2..], ["unsubscribe x"]);
 }
 
 #[test]
