@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use nacp_proto::{Body, Decoded, Message, Registered};
+
 use super::plan::Fault;
 use super::random::Random;
 use super::sent::Kind;
@@ -165,6 +167,9 @@ impl World {
             let Ok(decoded) = nacp_proto::Message::decode(&bytes) else {
                 continue;
             };
+            if is_register_answer(&decoded) {
+                continue;
+            }
             self.feed((conn, end), nacp_link::Inbound { bytes, decoded });
         }
         self.turn(life);
@@ -342,4 +347,14 @@ impl World {
             }
         }
     }
+}
+
+/// It belongs to its connection and no sender repeats it. Remembered like news of the link it would
+/// take the place of a message that may still be replayed, when the window is as small as can be.
+fn is_register_answer(decoded: &Decoded) -> bool {
+    matches!(
+        decoded,
+        Decoded::Message(Message { body: Body::Response(response), .. })
+            if Registered::from_payload(&response.payload).is_ok()
+    )
 }
