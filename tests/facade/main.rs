@@ -32,4 +32,5 @@ mod subscriptions;
 mod takeovers;
 mod timed;
 mod transfers;
+mod waiting;
 mod wire;

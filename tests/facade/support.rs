@@ -255,8 +255,14 @@ where
 }
 
 /// A clock that begins now: a test's own timeline.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) struct Clock(Instant);
+
+impl std::fmt::Debug for Clock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "at {} ms", self.ms())
+    }
+}
 
 impl Clock {
     pub(crate) fn start() -> Self {

@@ -24,6 +24,9 @@ struct Network {
     lines: HashMap<String, (String, Arc<Faults>)>,
 }
 
+/// Where every dial waits without end.
+pub(crate) const VOID: &str = "void";
+
 /// Bytes in flight in each of the two halves of a connection: a small buffer.
 const CAPACITY: usize = 16 << 10;
 
@@ -75,6 +78,9 @@ fn channel(stream: DuplexStream) -> Channel {
 #[async_trait]
 impl Transport for Wire {
     async fn dial(&self, address: &str) -> Result<Channel, TransportError> {
+        if address == VOID {
+            std::future::pending().await
+        }
         Ok(channel(self.connect(address)?))
     }
 
