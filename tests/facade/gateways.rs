@@ -94,6 +94,7 @@ over_both! {
     }
 
     async fn a_policy_that_panics_refuses(net: Net) -> Outcome {
+        // T-22, 3.
         let server = net.server("server").policy(Panics).start().await?;
         let client = net.node("client").start().await?;
         let refused = within("the refusal", client.connect(target(&server)).into_future()).await;
@@ -204,6 +205,7 @@ async fn what_goes_through_a_gateway_survives_the_cut_behind_it() -> Outcome {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_to_nobody_behind_a_gateway_ends_after_three_tries() -> Outcome {
+    // T-30, 4.
     let net = Net::Memory(nacp::MemoryTransport::new());
     let gateway = net.server("gateway").gateway().start().await?;
     let mut events = gateway.events();

@@ -1,10 +1,15 @@
 //! Handlers that panic, are dropped, block, and call back with every table full (T-22, T-25).
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use nacp::{AbilityContext, EventContext, HandlerError, LinkState, NApp, OverflowPolicy, Signal};
+use nacp::proto::Body;
+use nacp::{
+    AbilityContext, EventContext, HandlerError, LinkState, NApp, OverflowPolicy, Report,
+    RequestError, SendError, Signal, Undelivered,
+};
 
 use crate::faults::Flow;
 use crate::support::{Net, Outcome, app, sees, target, until, within};
@@ -16,6 +21,7 @@ fn burst() -> Result<(), HandlerError> {
 
 over_both! {
     async fn a_panic_is_answered_and_harms_nobody(net: Net) -> Outcome {
+        // T-22, 2.
         let server = net
             .server("server")
             .ability("panic", async |(): ()| burst())
@@ -49,6 +55,7 @@ over_both! {
     }
 
     async fn listeners_that_panic_do_not_stop_the_others_or_the_node(net: Net) -> Outcome {
+        // T-22, 1 and 3; a policy that panics is among the gateways' tests.
         let server = net.server("server").start().await?;
         let client = net.node("client").start().await?;
         let heard: [Arc<AtomicUsize>; 2] = Default::default();
@@ -89,6 +96,7 @@ over_both! {
     }
 
     async fn a_listener_uses_the_node_as_it_likes(net: Net) -> Outcome {
+        // T-25, 3.
         let server = net.server("server").start().await?;
         let client = net.node("client").start().await?;
         client.connect(target(&server)).await?;
@@ -112,13 +120,14 @@ over_both! {
     }
 
     async fn a_link_callback_sends_connects_and_disconnects(net: Net) -> Outcome {
+        // T-25, 4.
         let server = net.server("server").start().await?;
         let client = net.node("client").start().await?;
         let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
         let napp = client.to_unowned();
         let to = target(&server);
         client.listen("nacp:internal:napp:success", move |event| {
-            let change: std::collections::BTreeMap<String, nacp::proto::ciborium::Value> =
+            let change: BTreeMap<String, nacp::proto::ciborium::Value> =
                 event.payload().decode().unwrap();
             let reason = change["reason"].as_text().unwrap().to_owned();
             if reason == "dropped" {
@@ -144,7 +153,7 @@ over_both! {
 /// T-25, 1.
 async fn hundred_signals(net: &Net, policy: OverflowPolicy) -> Outcome {
     const CALLS: usize = 50;
-    const SIGNALS: usize = 100;
+    const SIGNALS: u32 = 100;
     let small = |builder: nacp::Builder| {
         builder
             .queue_max_count(4)
@@ -154,35 +163,57 @@ async fn hundred_signals(net: &Net, policy: OverflowPolicy) -> Outcome {
     let server = small(net.server("server"))
         .ability("back", async |ctx: AbilityContext, id: String| {
             let id = nacp::MessageId::new(&id)?;
+            let mut evicted = 0;
             for n in 0..SIGNALS {
                 let signal = Signal::Normal(nacp::Payload::new(&n)?);
-                // With `Evict` what is evicted says so.
-                let _ = ctx.napp().signal(ctx.caller(), id.clone(), signal).await;
+                match ctx.napp().signal(ctx.caller(), id.clone(), signal).await {
+                    Ok(()) => {}
+                    Err(SendError::Undelivered(Undelivered::Evicted)) => evicted += 1,
+                    Err(error) => return Err(error.into()),
+                }
             }
-            Ok::<_, HandlerError>(())
+            Ok::<_, HandlerError>(evicted)
         })
         .start()
         .await?;
     let client = small(net.node("client")).start().await?;
+    let arrived: Arc<Mutex<BTreeMap<String, Vec<u32>>>> = Arc::default();
+    let arriving = Arc::clone(&arrived);
+    client.listen("nacp:inbound:signal", move |event| {
+        let Some(Report::Inbound { subject, .. }) = event.payload().report() else {
+            return;
+        };
+        if let Some(Body::Signal {
+            parent_id,
+            signal: Signal::Normal(payload),
+        }) = &subject.body
+        {
+            let mut arriving = arriving.lock().unwrap();
+            let of_handler = arriving.entry(parent_id.to_smol_str().into()).or_default();
+            of_handler.push(payload.decode().unwrap());
+        }
+    })?;
     client.connect(target(&server)).await?;
-    let calls = (0..CALLS).map(|n| {
-        let client = client.clone();
-        async move {
-            client
-                .request::<()>("server", "back", &format!("event-{n}"))
-                .await
+    let calls = (0..CALLS).map(|n| client.request::<u32>("server", "back", &format!("event-{n}")));
+    let calls = calls.map(IntoFuture::into_future);
+    let mut evicted = 0;
+    for answer in futures_util::future::join_all(calls).await {
+        match answer {
+            Ok(count) => evicted += count,
+            // The request itself, or its answer, made room; whoever lost it is told so.
+            Err(error) => assert_eq!(error, RequestError::Undelivered(Undelivered::Evicted)),
         }
-    });
-    let answers = futures_util::future::join_all(calls).await;
+    }
+    let arrived = arrived.lock().unwrap().clone();
+    for (handler, numbers) in &arrived {
+        assert!(numbers.is_sorted(), "in order: {handler} {numbers:?}");
+    }
     if policy == OverflowPolicy::Wait {
-        for answer in answers {
-            answer?;
-        }
-        assert_eq!(
-            client
-                .totals()
-                .received_of(Some(nacp::proto::MessageType::Signal)),
-            5000
+        assert_eq!((evicted, arrived.len()), (0, CALLS));
+        assert!(
+            arrived
+                .values()
+                .all(|numbers| *numbers == (0..SIGNALS).collect::<Vec<_>>())
         );
     }
     client.terminate().await;
@@ -227,8 +258,9 @@ async fn eight_deep(net: &Net, policy: OverflowPolicy) -> Outcome {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_handler_that_blocks_its_thread_holds_up_nobody_else() -> Outcome {
+    // T-25, 5.
     let (release, held) = std::sync::mpsc::channel::<()>();
-    let held = Arc::new(std::sync::Mutex::new(held));
+    let held = Arc::new(Mutex::new(held));
     let server = NApp::builder("server")
         .listen("127.0.0.1:0")
         .ability("block", move |(): ()| {
@@ -289,7 +321,7 @@ async fn requests_that_come_in_one_read_with_a_blocking_one_are_served() -> Outc
     });
     let far = far.join().unwrap()?;
     let (release, held) = std::sync::mpsc::channel::<()>();
-    let held = Arc::new(std::sync::Mutex::new(held));
+    let held = Arc::new(Mutex::new(held));
     let server = Net::Tcp
         .server("server")
         .ability("block", move |(): ()| {
@@ -328,6 +360,7 @@ async fn requests_that_come_in_one_read_with_a_blocking_one_are_served() -> Outc
 
 #[test]
 fn a_handler_whose_runtime_drops_it_is_answered_for() {
+    // T-22, 4.
     let far = tokio::runtime::Runtime::new().unwrap();
     let near = tokio::runtime::Runtime::new().unwrap();
     let hosted = tokio::runtime::Runtime::new().unwrap();
