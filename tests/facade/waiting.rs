@@ -299,6 +299,7 @@ async fn ends<F: Future<Output = ()>>(
         "nothing is left"
     );
     assert_eq!(watch.next().await.unwrap().cause, at_d);
+    // T-26, 3; every other call is tried in `ending`.
     let late = site.a.request::<()>("d", "x", &()).await;
     assert_eq!(late.reason(), Some(Undelivered::Terminated));
     let again = site.net.server("a").start().await?;
