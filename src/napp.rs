@@ -305,7 +305,7 @@ impl NApp {
     pub fn watch_links(&self) -> LinkWatch {
         let queue = Arc::new(WatchQueue::new());
         let mut state = self.core.lock();
-        if self.core.ended.is_cancelled() {
+        if state.has_ended {
             queue.end();
         } else {
             state.watches.push(Arc::downgrade(&queue));

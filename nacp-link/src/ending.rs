@@ -150,7 +150,7 @@ impl Node {
             self.leave(now, link, None);
         }
         if self.links.is_empty() {
-            self.finish_termination(now);
+            self.finish_termination(now, Close::Flush);
         }
         self.settle_room();
     }
@@ -160,17 +160,23 @@ impl Node {
         if self.is_running() {
             self.phase = Phase::Terminating { tokens: Vec::new() };
         }
-        self.finish_termination(now);
+        self.finish_termination(now, Close::Flush);
     }
 
-    pub(crate) fn finish_termination(&mut self, now: Instant) {
+    /// The limit of [`terminate`](Self::terminate) has passed: nothing is waited for any more, nor
+    /// that peers take what they have not taken yet.
+    pub(crate) fn termination_timed_out(&mut self, now: Instant) {
+        self.finish_termination(now, Close::Abort);
+    }
+
+    pub(crate) fn finish_termination(&mut self, now: Instant, how: Close) {
         let Phase::Terminating { tokens } = std::mem::replace(&mut self.phase, Phase::Ended) else {
             return;
         };
         self.fail_all_dials(now);
         let links: Vec<LinkId> = self.links.keys().collect();
         for link in links {
-            self.drop_link(now, link, Cause::Terminated);
+            self.drop_link_and_close(now, link, Cause::Terminated, how);
         }
         self.close_strangers();
         self.clear();

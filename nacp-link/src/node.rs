@@ -233,7 +233,7 @@ impl Node {
             Timer::GoodBye(link) => self.good_bye_done(now, link),
             Timer::Call(id) => self.call_timed_out(&id),
             Timer::RemoteBeat(link, app) => self.remote_beat_due(now, link, &app),
-            Timer::Terminate => self.finish_termination(now),
+            Timer::Terminate => self.termination_timed_out(now),
         }
     }
 

@@ -136,6 +136,16 @@ impl Node {
 
     /// Forgets a link and settles everything that waits for it.
     pub(crate) fn drop_link(&mut self, now: Instant, id: LinkId, cause: Cause) {
+        self.drop_link_and_close(now, id, cause, Close::Flush);
+    }
+
+    pub(crate) fn drop_link_and_close(
+        &mut self,
+        now: Instant,
+        id: LinkId,
+        cause: Cause,
+        how: Close,
+    ) {
         let Some(link) = self.links.get(id) else {
             return;
         };
@@ -143,7 +153,7 @@ impl Node {
             return;
         }
         let reason = self.reason_now(Undelivered::PeerGone);
-        let unaccepted = self.detach_peer(id, cause);
+        let unaccepted = self.detach_peer(id, cause, how);
         self.stop_link_timers(id);
         self.settle_records(id, unaccepted, reason);
         self.end_calls(id, reason);
@@ -154,7 +164,7 @@ impl Node {
     }
 
     /// Closes the peer of a link; what was submitted to it comes back.
-    fn detach_peer(&mut self, id: LinkId, cause: Cause) -> Vec<Record> {
+    fn detach_peer(&mut self, id: LinkId, cause: Cause, how: Close) -> Vec<Record> {
         let Some(peer) = self.peer_of(id) else {
             return Vec::new();
         };
@@ -167,7 +177,7 @@ impl Node {
             .get_mut(peer)
             .map(|peer| peer.take_back())
             .unwrap_or_default();
-        self.close_peer(peer, Close::Flush);
+        self.close_peer(peer, how);
         if let Some(contender) = contender
             && cause != Cause::Terminated
         {
@@ -255,7 +265,7 @@ impl Node {
             self.accept_held(now, contender);
         }
         if matches!(self.phase, Phase::Terminating { .. }) && self.links.is_empty() {
-            self.finish_termination(now);
+            self.finish_termination(now, Close::Flush);
         }
     }
 

@@ -38,6 +38,8 @@ pub(crate) struct State {
     pub(super) notices: Notices,
     /// Until when the timer task sleeps; `None` while it does not.
     pub(super) armed: Option<Instant>,
+    /// The node has ended, and whoever watches it was told so.
+    pub(crate) has_ended: bool,
     /// Why the dial failed whose end is being told.
     pub(super) dial_fault: Option<ConnectError>,
     known_listeners: u64,
@@ -85,6 +87,7 @@ impl State {
             keepers: HashMap::new(),
             notices: Notices::default(),
             armed: None,
+            has_ended: false,
             dial_fault: None,
             known_listeners: 0,
         }
@@ -313,6 +316,7 @@ impl State {
 
     /// The node has ended, and all its waiters have settled.
     fn terminated(&mut self, after: &mut After) {
+        self.has_ended = true;
         self.keepers.clear();
         for watch in self.watches.drain(..).filter_map(|watch| watch.upgrade()) {
             after.wake(watch.end());
