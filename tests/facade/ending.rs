@@ -1,6 +1,8 @@
 //! The end of a node, from wherever it comes (T-26).
 
 use std::future::Future;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Wake};
 
 use nacp::{
     AbilityContext, ConnectError, DialError, EventContext, HandlerError, LinkState, NApp,
@@ -11,6 +13,31 @@ use tokio::task::JoinHandle;
 use crate::support::{Net, Outcome, app, sees, target, until, within};
 
 const TERMINATED: Undelivered = Undelivered::Terminated;
+
+/// Takes a watch when it is woken.
+struct WatchOnWake(NApp, Mutex<Option<nacp::LinkWatch>>);
+
+impl Wake for WatchOnWake {
+    fn wake(self: Arc<Self>) {
+        *self.1.lock().unwrap() = Some(self.0.watch_links());
+    }
+}
+
+#[tokio::test]
+async fn a_watch_that_begins_while_the_node_ends_ends_too() -> Outcome {
+    // T-26: whoever waits, and from whenever.
+    let client = NApp::builder("client").start().await?;
+    let nobody = app("nobody");
+    let watching = Arc::new(WatchOnWake(client.to_unowned(), Mutex::default()));
+    let mut waiting = Box::pin(client.wait_online(&nobody));
+    let waker = Arc::clone(&watching).into();
+    let mut cx = Context::from_waker(&waker);
+    assert!(waiting.as_mut().poll(&mut cx).is_pending());
+    client.terminate_now();
+    let mut watch = watching.1.lock().unwrap().take().unwrap();
+    assert_eq!(within("the end", watch.next()).await, None);
+    Ok(())
+}
 
 async fn pending_ability(ctx: AbilityContext, (): ()) -> Result<(), HandlerError> {
     Err(ctx.interrupted().await.into())
