@@ -330,7 +330,10 @@ impl End {
     }
 
     pub(crate) fn grow(&mut self, now: Duration, bytes: u64) {
-        self.growth.retain(|(at, _)| *at + GROWTH >= now);
+        let is_old = |(at, _): &(Duration, u64)| *at + GROWTH < now;
+        while self.growth.front().is_some_and(is_old) {
+            self.growth.pop_front();
+        }
         self.growth.push_back((now, bytes));
     }
 
