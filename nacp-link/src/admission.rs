@@ -166,18 +166,21 @@ impl Node {
         }
     }
 
+    /// Ends a record that was not admitted, and that no count knows, with the call that it belongs to.
     fn refuse(&mut self, record: Record) -> Result<(), Undelivered> {
         match record.class {
             Class::Relayed { .. } => {
                 self.report_record(MessageReport::GatewayError, &record, Reason::Dropped)
             }
-            Class::Call(_) | Class::Response | Class::Signal | Class::Notify => {
-                self.report_record(
-                    MessageReport::BacklogWarning,
-                    &record,
-                    Reason::NotifyDropped,
-                );
-            }
+            Class::Notify => self.report_record(
+                MessageReport::BacklogWarning,
+                &record,
+                Reason::NotifyDropped,
+            ),
+            Class::Call(_) | Class::Response | Class::Signal => {}
+        }
+        if let Some(id) = record.own_id() {
+            self.reject_call(id, Undelivered::Refused);
         }
         self.settle_undelivered(record.token, Undelivered::Refused);
         Err(Undelivered::Refused)

@@ -131,6 +131,31 @@ fn a_notify_of_the_bus_that_finds_window_and_backlog_full_is_refused() {
     );
 }
 
+/// A hit of what was ended is answered with an unsubscribe, unless that finds no room.
+#[test]
+fn a_refused_call_of_the_node_itself_leaves_no_waiter_and_is_no_dropped_notify() {
+    let (mut world, hand) = stalled(quiet("b").submit_max_count(1).queue_max_count(1));
+    world.set_intake(hand.wire, ACCEPTOR, Intake::Open);
+    let (_, stream) = world.subscribe(0, "a", "y");
+    world.run();
+    hand.respond(&mut world, "subscribe y", "fine");
+    let ended = hand.last_id(&world, "subscribe y");
+    world.run();
+    world.unsubscribe(0, stream.unwrap());
+    world.run();
+    hand.respond(&mut world, "unsubscribe y", "fine");
+    world.run();
+    assert_eq!(world.node(0).snapshot().calls, 0);
+    world.set_intake(hand.wire, ACCEPTOR, Intake::Stalled);
+    world.signals(0, "a", 1..=2);
+    for _ in 0..3 {
+        hand.notify(&mut world, &ended, "y", "stray");
+    }
+    world.run();
+    assert_eq!(world.node(0).snapshot().calls, 0);
+    assert_eq!(world.reported(0, MessageReport::BacklogWarning), []);
+}
+
 #[test]
 fn blocked_sends_follow_the_put_back_under_the_rules_of_a_full_backlog() {
     let (mut world, hand) = stalled(quiet("b").submit_max_count(1).queue_max_count(2));

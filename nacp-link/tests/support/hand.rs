@@ -260,6 +260,21 @@ impl Hand {
         self.say(world, Body::Subscribe { target_sub_name })
     }
 
+    /// A hit of the node's subscription.
+    pub(crate) fn notify(&self, world: &mut World, of: &MessageId, pattern: &str, label: &str) {
+        let name = SmolStr::new(pattern);
+        self.say(
+            world,
+            Body::Notify {
+                parent_id: of.clone(),
+                target_sub_name: name.clone(),
+                hit_sub_name: name,
+                payload: payload(label),
+                seq: None,
+            },
+        );
+    }
+
     /// The hand closes its end; the node is told.
     pub(crate) fn hang_up(&self, world: &mut World) {
         world.wires[self.wire].gone[self.end] = true;
