@@ -284,7 +284,7 @@ impl Core {
         self.flush_from_reader(io, peer, after);
     }
 
-    /// Leaves requests to a task that starts their handlers.
+    /// Leaves requests to the task that starts their handlers.
     fn start_requests(
         self: &Arc<Self>,
         io: &Arc<PeerIo>,
@@ -292,13 +292,8 @@ impl Core {
         requests: &mut Vec<(Requested, Arc<Run>)>,
     ) {
         if io.starts.push(requests) {
-            self.start_more(io, peer);
+            self.spawn_starter(peer, io);
         }
-    }
-
-    pub(super) fn start_more(self: &Arc<Self>, io: &Arc<PeerIo>, peer: PeerId) {
-        let starting = Arc::clone(self).start_waiting(peer, Arc::clone(io));
-        self.runtime.spawn(starting);
     }
 
     /// Writes what a reader has left to a task that does not write.

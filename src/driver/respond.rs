@@ -4,6 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use nacp_link::{Answer, PeerId, Requested, Token};
@@ -12,8 +13,8 @@ use serde::Serialize;
 use smol_str::SmolStr;
 
 use super::peer::PeerIo;
-use super::starts::Start;
-use super::{After, Core};
+use super::starts::Starter;
+use super::{After, Core, now};
 use crate::run::{Run, RunGuard};
 use crate::{AbilityContext, AbilityHandler, EventContext, EventHandler, HandlerError};
 
@@ -22,6 +23,12 @@ const INTRODUCE: &str = "NApp.introduce";
 
 /// A node without events has nobody to ask for one.
 const NO_PROCESSOR: &str = "no-processor";
+
+/// Requests that one task starts before others have their turn.
+const MAX_STARTS: usize = 64;
+
+/// A handler that takes so long before it first gives way is worth a thread of its own.
+const SLOW: Duration = Duration::from_micros(50);
 
 /// A handler at work, whose panic is an answer too.
 type Handling = Pin<Box<dyn Future<Output = HandlerAnswer> + Send>>;
@@ -37,44 +44,61 @@ enum Answerer {
 }
 
 impl Core {
-    /// Starts the handlers of the requests that wait on a peer. One that answers when it is first polled
-    /// takes no task of its own, and all such answers leave in one write.
+    /// Starts handlers of the requests that wait on a peer. One that answers when it is first polled
+    /// takes no task of its own, and such answers leave in one write. One that does not keeps this
+    /// task, and another goes on with the rest.
     pub(super) async fn start_waiting(self: Arc<Self>, peer: PeerId, io: Arc<PeerIo>) {
         let mut after = After::default();
-        let last = loop {
-            let Some(Start {
-                requested,
-                run,
-                is_last,
-            }) = io.starts.pop()
-            else {
-                break None;
+        let mut starter = Starter::new(&io.starts);
+        let mut pending = None;
+        for _ in 0..MAX_STARTS {
+            let Some((requested, run)) = starter.next() else {
+                break;
             };
+            let began = now();
             let (guard, mut handling) = self.begin(requested, run);
             match poll_fn(|cx| Poll::Ready(handling.as_mut().poll(cx))).await {
                 Poll::Ready(answer) => guard.answer_in(&mut after, answer),
-                Poll::Pending if is_last => break Some((guard, handling)),
-                Poll::Pending => self.go_on(guard, handling),
+                Poll::Pending => {
+                    pending = Some((guard, handling));
+                    break;
+                }
             }
-            if after.others() > 0 {
+            if now().saturating_duration_since(began) >= SLOW {
+                self.help_start(peer, &io);
+                self.finish(&mut after);
+            } else {
+                self.watch_over(&io);
                 self.start_others(&mut after);
             }
-        };
+        }
+        if starter.stop() {
+            self.spawn_starter(peer, &io);
+        }
+        drop(starter);
         self.finish(&mut after);
         self.pay(peer, &io);
         drop((self, after, io));
-        if let Some((guard, handling)) = last {
+        if let Some((guard, handling)) = pending {
             guard.answer(handling.await);
         }
+    }
+
+    /// Handlers take so long that the other workers of the runtime shall help, if there are any.
+    fn help_start(self: &Arc<Self>, peer: PeerId, io: &Arc<PeerIo>) {
+        if io.starts.help(self.runtime.metrics().num_workers()) {
+            self.spawn_starter(peer, io);
+        }
+    }
+
+    pub(super) fn spawn_starter(self: &Arc<Self>, peer: PeerId, io: &Arc<PeerIo>) {
+        let starting = Arc::clone(self).start_waiting(peer, Arc::clone(io));
+        self.runtime.spawn(starting);
     }
 
     /// Starts the handler of one request in a task of its own.
     pub(super) fn start_handler(self: &Arc<Self>, requested: Requested, run: Arc<Run>) {
         let (guard, handling) = self.begin(requested, run);
-        self.go_on(guard, handling);
-    }
-
-    fn go_on(&self, guard: RunGuard, handling: Handling) {
         self.runtime
             .spawn(async move { guard.answer(handling.await) });
     }

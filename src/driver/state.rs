@@ -27,6 +27,8 @@ use crate::{ConnectError, Value, report};
 pub(crate) struct State {
     pub(crate) node: Node,
     pub(super) peers: SecondaryMap<PeerId, PeerEntry>,
+    /// Peers that have ended while requests of theirs wait to be started.
+    pub(super) gone: Vec<(PeerId, Arc<PeerIo>)>,
     pub(crate) waiters: SlotMap<WaiterKey, Waiter>,
     pub(crate) streams: SecondaryMap<StreamId, Arc<StreamState>>,
     pub(super) runs: SecondaryMap<RunningId, Arc<Run>>,
@@ -78,6 +80,7 @@ impl State {
             node,
             remotes,
             peers: SecondaryMap::new(),
+            gone: Vec::new(),
             waiters: SlotMap::with_key(),
             streams: SecondaryMap::new(),
             runs: SecondaryMap::new(),
@@ -348,7 +351,10 @@ impl State {
     /// A connection has ended. Only the first to say so counts.
     pub(super) fn disconnected(&mut self, now: Instant, peer: PeerId, fault: Option<&'static str>) {
         self.accepted(now, peer);
-        if self.peers.remove(peer).is_some() {
+        if let Some(entry) = self.peers.remove(peer) {
+            if !entry.io.starts.is_empty() {
+                self.gone.push((peer, entry.io));
+            }
             self.dial_fault = fault.map(|reason| ConnectError::Fault { reason });
             self.node.handle_disconnected(now, peer, fault);
         }

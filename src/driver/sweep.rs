@@ -37,8 +37,13 @@ impl Debt {
         self.0.load(Ordering::SeqCst) != NONE && self.0.swap(NONE, Ordering::SeqCst) != NONE
     }
 
+    /// An older one stays as old as it is.
     fn incur(&self) {
-        self.0.store(FRESH, Ordering::SeqCst);
+        if self.0.load(Ordering::SeqCst) == NONE {
+            let _ = self
+                .0
+                .compare_exchange(NONE, FRESH, Ordering::SeqCst, Ordering::SeqCst);
+        }
     }
 
     /// Looks at it once a period. `Some(true)` if it is old enough.
@@ -70,21 +75,24 @@ impl Core {
     fn sweep_once(self: &Arc<Self>) -> bool {
         let mut is_idle = true;
         let late: Vec<(PeerId, Arc<PeerIo>, Progress)> = {
-            let state = self.lock();
-            let peers = state.peers.iter();
+            let mut state = self.lock();
+            state.gone.retain(|(_, io)| !io.starts.is_empty());
+            let peers = state.peers.iter().map(|(peer, entry)| (peer, &entry.io));
+            let gone = state.gone.iter().map(|(peer, io)| (*peer, io));
             peers
-                .filter_map(|(peer, entry)| {
-                    let (debt, starts) = (entry.io.debt.look(), entry.io.starts.look());
+                .chain(gone)
+                .filter_map(|(peer, io)| {
+                    let (debt, starts) = (io.debt.look(), io.starts.look());
                     is_idle &= debt.is_none() && starts == Progress::Nothing;
                     let is_late = debt == Some(true) || starts == Progress::Stuck;
-                    is_late.then(|| (peer, Arc::clone(&entry.io), starts))
+                    is_late.then(|| (peer, Arc::clone(io), starts))
                 })
                 .collect()
         };
         for (peer, io, starts) in late {
             self.pay(peer, &io);
-            if starts == Progress::Stuck {
-                self.start_more(&io, peer);
+            if starts == Progress::Stuck && io.starts.help(usize::MAX) {
+                self.spawn_starter(peer, &io);
             }
         }
         is_idle

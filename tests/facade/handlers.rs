@@ -11,7 +11,6 @@ use nacp::{
     RequestError, SendError, Signal, Undelivered,
 };
 
-use crate::faults::Flow;
 use crate::support::{Net, Outcome, app, sees, target, until, within};
 
 #[expect(clippy::panic, reason = "what the test is about")]
@@ -310,51 +309,6 @@ async fn a_handler_that_blocks_its_thread_holds_up_nobody_else() -> Outcome {
         .await?
         .unwrap()
         .unwrap();
-    Ok(())
-}
-
-#[tokio::test]
-async fn requests_that_come_in_one_read_with_a_blocking_one_are_served() -> Outcome {
-    let far = std::thread::spawn(|| {
-        let mut runtime = tokio::runtime::Builder::new_multi_thread();
-        runtime.worker_threads(2).enable_all().build()
-    });
-    let far = far.join().unwrap()?;
-    let (release, held) = std::sync::mpsc::channel::<()>();
-    let held = Arc::new(Mutex::new(held));
-    let server = Net::Tcp
-        .server("server")
-        .ability("block", move |(): ()| {
-            let held = Arc::clone(&held);
-            async move {
-                // As a badly written handler does; the test ends it.
-                let _ = held.lock().unwrap().recv_timeout(Duration::from_secs(10));
-                Ok::<_, HandlerError>(())
-            }
-        })
-        .ability("echo", async |n: u32| Ok::<_, HandlerError>(n));
-    let server = far.spawn(server.start()).await??;
-    let line = Net::Tcp.line_to(&server).await;
-    let client = NApp::builder("client").start().await?;
-    client.connect(line.target()).await?;
-    line.up(Flow::Hold);
-    let mut blocked = Box::pin(client.request::<()>("server", "block", &()));
-    assert!(futures_util::poll!(&mut blocked).is_pending());
-    let mut echoes: Vec<_> = (0..50_u32)
-        .map(|n| Box::pin(client.request::<u32>("server", "echo", &n)))
-        .collect();
-    for echo in &mut echoes {
-        assert!(futures_util::poll!(echo).is_pending());
-    }
-    line.up(Flow::Pass);
-    for (n, echo) in (0..).zip(echoes) {
-        assert_eq!(within("an answer", echo).await?, n);
-    }
-    client.heartbeat("server").await?;
-    assert!(futures_util::poll!(&mut blocked).is_pending());
-    drop(release);
-    within("the blocked answer", blocked).await?;
-    far.shutdown_background();
     Ok(())
 }
 

@@ -10,6 +10,7 @@ mod support;
 mod acks;
 mod addresses;
 mod bad_input;
+mod batches;
 mod calls;
 mod cuts;
 mod ending;
