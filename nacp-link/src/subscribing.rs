@@ -109,6 +109,7 @@ impl Node {
         };
         let link = self.waiters.get(&unsubscribe).map(|waiter| waiter.link);
         if let Some(link) = link.and_then(|link| self.links.get_mut(link)) {
+            link.given_up.retain(|given_up| *given_up != id);
             link.endings.retain(|(ended, _)| *ended != id);
             if link.endings.len() == MAX_GIVEN_UP {
                 link.endings.pop_front();
@@ -142,7 +143,7 @@ impl Node {
                 !self.waiters.contains(unsubscribe) && !self.is_queued(link, unsubscribe)
             }
             Some((_, None)) => true,
-            None => self.take_given_up(link, id),
+            None => known.given_up.contains(id),
         };
         if is_lost {
             self.send_unsubscribe(now, to, id.clone(), None, Urgency::Refused);

@@ -87,6 +87,33 @@ fn t27_a_subscribe_whose_success_comes_after_its_timeout_is_answered_with_an_uns
     );
 }
 
+/// The first hit finds the way out full: the next one ends the subscription.
+#[test]
+fn t27_a_hit_of_a_subscribe_that_timed_out_ends_it_also_if_the_first_try_found_no_room() {
+    let mut world = World::with([quiet("b").submit_max_count(1).queue_max_count(1)]);
+    let hand = world.native(0, "a");
+    hand.ack_all(&mut world, true);
+    let (token, _) = world.subscribe(0, "a", "x");
+    world.advance_to(secs(10));
+    assert_eq!(world.outcome(0, token), "timeout");
+    let given_up = hand.last_id(&world, "subscribe x");
+    world.set_intake(hand.wire, ACCEPTOR, Intake::Stalled);
+    world.signals(0, "a", 1..=2);
+    hand.notify(&mut world, &given_up, "x", "n1");
+    world.run();
+    world.set_intake(hand.wire, ACCEPTOR, Intake::Open);
+    world.run();
+    assert!(!hand.heard(&world).contains(&"unsubscribe x"));
+    hand.notify(&mut world, &given_up, "x", "n2");
+    world.run();
+    assert_eq!(
+        hand.last(&world, "unsubscribe x").body,
+        Body::Unsubscribe {
+            target_sub_id: given_up
+        }
+    );
+}
+
 /// It was read, and the connection broke before its acceptance was told.
 #[test]
 fn t27_a_subscribe_that_went_out_unaccepted_and_timed_out_offline_is_ended_too() {
