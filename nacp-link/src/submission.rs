@@ -217,6 +217,9 @@ impl Node {
                 Reason::PendingOverflow,
             );
             self.count_out(&overflow);
+            if let (Some(link), Some(id)) = (self.links.get_mut(overflow.link), overflow.own_id()) {
+                link.withdrawn.remove(id);
+            }
             self.settle_undelivered(overflow.token, Undelivered::Evicted);
             // Nothing else would release a record that waits for this one's ACK.
             self.pump(overflow.link);

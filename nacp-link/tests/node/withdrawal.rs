@@ -185,6 +185,24 @@ fn t27_a_request_with_a_limit_is_rejected_at_it_and_withdrawn() {
 }
 
 #[test]
+fn a_withdrawn_request_that_leaves_a_full_ack_pending_leaves_no_trace() {
+    let mut world = World::with([quiet("b").queue_max_count(1)]);
+    world.native(0, "a");
+    let (token, request) = world.ask(0, "a", "r1", RequestKind::Ability, Some(secs(5)));
+    let request = format!("{:?}", request.unwrap());
+    world.advance_to(secs(5));
+    assert_eq!(world.outcome(0, token), "timeout");
+    assert!(format!("{:?}", world.node(0)).contains(&request));
+    world.signal(0, "a", "m1");
+    world.run();
+    assert_eq!(
+        world.reported(0, MessageReport::AckWarning),
+        [(5_000, "pending-overflow")]
+    );
+    assert!(!format!("{:?}", world.node(0)).contains(&request));
+}
+
+#[test]
 fn a_late_answer_to_a_request_past_its_limit_has_no_consumer() {
     let (mut world, hand) = with_hand();
     hand.ack_all(&mut world, true);
