@@ -13,9 +13,10 @@ Examples:
   nacp-cli sub --json 'clock:*' | jq .payload
 
 Names are segments joined by `:`; in a pattern * stands for exactly one. Broken
-connections are made again, and standard error tells. A template has {name},
-{payload}, {app}, {pattern}, {missed}, and {/a/b} for a part of the payload (a
-JSON pointer).";
+connections are made again, and standard error tells. So it does of a pattern
+that the peer refuses afterwards; the others go on, and the exit code at the end
+is of the first that was lost. A template has {name}, {payload}, {app},
+{pattern}, {missed}, and {/a/b} for a part of the payload (a JSON pointer).";
 
 /// Subscribe to events of a peer and print them
 #[derive(Debug, Clone, Args)]

@@ -5,16 +5,18 @@ mod template;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use futures_util::stream::{self, SelectAll};
+use futures_util::stream::{self, BoxStream, SelectAll};
 use nacp::proto::AppId;
-use nacp::{LinkChange, LinkState, LinkWatch, Notification, Reconnect, Subscription};
+use nacp::{
+    LinkChange, LinkState, LinkWatch, Notification, Reconnect, StreamEnd, SubscribeError,
+    Subscription, Undelivered,
+};
 use serde::Serialize;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::args::SubArgs;
 use crate::dial::{Plan, Session, not_subscribed};
 use crate::escape::escaped;
-use crate::exit::Exit;
 use crate::failure::{Failure, Stop};
 use crate::interrupt::Interrupt;
 use crate::output::{Format, Notes, Output};
@@ -31,6 +33,13 @@ struct Event<'a> {
     missed: Option<u64>,
 }
 
+/// What one of the patterns brings, by its index.
+enum Heard {
+    Event(usize, Notification),
+    /// The last of its pattern.
+    Ended(usize, StreamEnd),
+}
+
 /// What there is to listen with, and what has come.
 struct Listening<'a> {
     args: &'a SubArgs,
@@ -39,6 +48,9 @@ struct Listening<'a> {
     count: u64,
     missed: u64,
     patterns: Vec<String>,
+    /// Why the first of the patterns that ended did; it gives the exit code, as the same command
+    /// would meet it again.
+    lost: Option<Failure>,
 }
 
 pub(crate) async fn run(
@@ -54,6 +66,7 @@ pub(crate) async fn run(
         count: 0,
         missed: 0,
         patterns: args.patterns.clone(),
+        lost: None,
         args: &args,
     };
     let keep = |builder: nacp::Builder| builder.reconnect(Reconnect::default());
@@ -89,17 +102,20 @@ impl Listening<'_> {
             tokio::select! {
                 biased;
                 event = events.next() => match event {
-                    Some((pattern, event)) => {
+                    Some(Heard::Event(pattern, event)) => {
                         silence_ends = self.silence_ends();
                         self.show(pattern, &event, output)?;
                     }
-                    None => return Err(gone(&peer).into()),
+                    Some(Heard::Ended(pattern, end)) => {
+                        self.lose(pattern, end, &peer, output.notes());
+                    }
+                    None => break,
                 },
                 change = changes.next() => told(change, &mut changes, output.notes()),
                 () = wait_until(silence_ends) => return self.silent(),
             }
         }
-        Ok(())
+        self.result()
     }
 
     async fn subscribe(
@@ -107,7 +123,7 @@ impl Listening<'_> {
         session: &Session,
         peer: &AppId,
         deadline: Instant,
-    ) -> Result<SelectAll<impl stream::Stream<Item = (usize, Notification)> + use<>>, Failure> {
+    ) -> Result<SelectAll<BoxStream<'static, Heard>>, Failure> {
         let mut events = SelectAll::new();
         for (index, pattern) in self.patterns.iter().enumerate() {
             let subscribing = session.node.subscribe(peer, pattern);
@@ -122,7 +138,7 @@ impl Listening<'_> {
                     ));
                 }
             };
-            events.push(subscribed.map(move |event| (index, event)));
+            events.push(heard(index, subscribed));
         }
         Ok(events)
     }
@@ -132,12 +148,27 @@ impl Listening<'_> {
     }
 
     /// The silence that was asked for; a failure only if nothing had come at all.
-    fn silent(&self) -> Result<(), Stop> {
+    fn silent(&mut self) -> Result<(), Stop> {
+        self.result()?;
         let idle = self.args.idle.unwrap_or(Duration::ZERO);
         match self.count {
             0 => Err(Failure::timed_out("sub", format!("nothing came within {idle:?}")).into()),
             _ => Ok(()),
         }
+    }
+
+    /// A pattern has ended. That is told at once; of the only one, the end of the command tells it.
+    fn lose(&mut self, pattern: usize, end: StreamEnd, peer: &AppId, notes: Notes) {
+        let pattern = self.patterns.get(pattern).map_or("", String::as_str);
+        let failure = lost(pattern, end, peer);
+        if self.patterns.len() > 1 {
+            notes.failure("sub", &failure);
+        }
+        self.lost.get_or_insert(failure);
+    }
+
+    fn result(&mut self) -> Result<(), Stop> {
+        self.lost.take().map_or(Ok(()), |lost| Err(lost.into()))
     }
 
     fn show(
@@ -193,6 +224,22 @@ async fn wait_until(moment: Option<Instant>) {
     }
 }
 
+/// The events of a subscription, and then why it has ended.
+fn heard(index: usize, subscription: Subscription) -> BoxStream<'static, Heard> {
+    let heard = stream::unfold(Some(subscription), move |subscription| async move {
+        let mut subscription = subscription?;
+        match subscription.next().await {
+            Some(event) => Some((Heard::Event(index, event), Some(subscription))),
+            None => {
+                let end = subscription.ended();
+                let end = end.unwrap_or(StreamEnd::Undelivered(Undelivered::Terminated));
+                Some((Heard::Ended(index, end), None))
+            }
+        }
+    });
+    heard.boxed()
+}
+
 /// Tells how the link fares. The stream of changes ends with the node, and the events do too.
 fn told(change: Option<LinkChange>, _: &mut LinkWatch, notes: Notes) {
     let Some(LinkChange {
@@ -214,11 +261,28 @@ fn told(change: Option<LinkChange>, _: &mut LinkWatch, notes: Notes) {
     }
 }
 
-fn gone(peer: &AppId) -> Failure {
-    Failure::new(
-        Exit::LinkLost,
-        "sub",
-        "peer-gone",
-        format!("{peer} has ended the link"),
-    )
+/// Why nothing more comes of a pattern.
+fn lost(pattern: &str, end: StreamEnd, peer: &AppId) -> Failure {
+    let (error, why) = match end {
+        StreamEnd::Refused { why } => {
+            let word = escaped(why.as_deref().unwrap_or("without a reason"));
+            let told = format!("{peer} refused to subscribe it again: {word}");
+            (SubscribeError::Rejected { why }, told)
+        }
+        StreamEnd::Undelivered(reason @ Undelivered::PeerGone) => {
+            let told = format!("the link to {peer} is dropped");
+            (SubscribeError::Undelivered(reason), told)
+        }
+        StreamEnd::Undelivered(reason) => {
+            let told = format!("it could not be subscribed again: {reason}");
+            (SubscribeError::Undelivered(reason), told)
+        }
+        _ => {
+            let reason = Undelivered::Terminated;
+            (SubscribeError::Undelivered(reason), reason.to_string())
+        }
+    };
+    let mut failure = not_subscribed("sub", &error);
+    failure.message = format!("{} has ended: {why}", escaped(pattern));
+    failure
 }

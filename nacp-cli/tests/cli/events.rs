@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use nacp::Builder;
 use nacp::proto::MessageType;
 
 use crate::support::fake_peer::FakePeer;
+use crate::support::native::NativePeer;
 use crate::support::terminal::Terminal;
 use crate::support::{Served, command, finish, run, server, signal};
 
@@ -188,6 +190,66 @@ fn sub_survives_a_restart_of_the_peer_and_says_so() {
     signal(child.id(), "INT");
     lines.for_each(drop);
     assert_eq!(finish(child).code, 130);
+}
+
+/// A pattern that only a peer with `expose_internal_events` grants.
+const GUARDED: &str = "nacp:internal:gateway:error";
+
+#[test]
+fn sub_tells_a_pattern_that_is_refused_after_a_restart_and_goes_on_with_the_others() {
+    let first = NativePeer::start("narrow", Builder::expose_internal_events);
+    let address = first.address();
+    let mut sub = command();
+    sub.args(["sub", "-t", &first.target(), "job:done", GUARDED]);
+    let mut child = sub
+        .args(["-n", "1", "--idle", "30s", "--json"])
+        .spawn()
+        .unwrap();
+    let mut errors = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut told = |what: &str| loop {
+        let line = errors.next().unwrap().unwrap();
+        if line.contains(what) {
+            return line;
+        }
+    };
+    told("listening at narrow");
+    first.node.terminate_now();
+    drop(first);
+    let second = NativePeer::start("narrow", |builder| builder.listen(&address));
+    let ended = format!("{GUARDED} has ended: narrow refused to subscribe it again: not-exposed");
+    assert_eq!(told(" has ended"), format!("error: {ended}"));
+    assert_eq!(second.node.emit("job:done", &7).unwrap(), 1);
+    let run = finish(child);
+    assert_eq!(run.code, 1, "{run:?}");
+    let lines = run.json_lines();
+    assert_eq!(lines.len(), 2, "{run:?}");
+    assert_eq!(
+        (&lines[0]["name"], &lines[0]["payload"]),
+        (&json!("job:done"), &json!(7))
+    );
+    assert_eq!(
+        (&lines[1]["schema"], &lines[1]["exit"]),
+        (&json!("nacp-cli/sub/1"), &json!(1))
+    );
+    assert_eq!(lines[1]["error"]["reason"], "not-exposed");
+    assert_eq!(lines[1]["error"]["message"], ended);
+}
+
+#[test]
+fn sub_of_several_patterns_tells_each_that_the_end_of_the_link_ends() {
+    let mut served = Served::start();
+    let patterns = ["clock:*", "job:*"];
+    let (child, mut lines) =
+        start(&[&["sub", "--quiet", "-t", &served.target][..], &patterns].concat());
+    line(&mut lines);
+    signal(served.child().id(), "INT");
+    lines.for_each(drop);
+    let run = finish(child);
+    assert_eq!(run.code, 6, "{run:?}");
+    for pattern in patterns {
+        let told = format!("error: {pattern} has ended: the link to nacp-cli-serve is dropped");
+        assert!(run.stderr.contains(&told), "{run:?}");
+    }
 }
 
 #[test]
