@@ -252,9 +252,9 @@ fn told(change: Option<LinkChange>, _: &mut LinkWatch, notes: Notes) {
         return;
     };
     match (state, resumed) {
-        (LinkState::Online, Some(false)) => {
-            notes.note(format_args!("{app} is back, as a new instance"))
-        }
+        (LinkState::Online, Some(false)) => notes.note(format_args!(
+            "{app} is back, without what it knew of this link; subscribing again"
+        )),
         (LinkState::Online, _) => notes.note(format_args!("{app} is back")),
         (LinkState::Offline, _) => notes.note(format_args!("{app} is offline; reconnecting")),
         (LinkState::Dropped, _) => notes.note(format_args!("{app} is gone")),

@@ -2,12 +2,13 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Stdio};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use nacp::Builder;
-use nacp::proto::MessageType;
+use nacp::proto::{Body, Instance, MessageType, Outcome, Payload, PeerInfo, Registered, Session};
 
 use crate::support::fake_peer::FakePeer;
 use crate::support::native::NativePeer;
@@ -185,11 +186,51 @@ fn sub_survives_a_restart_of_the_peer_and_says_so() {
     let mut note = |what: &str| while !notes.next().unwrap().unwrap().contains(what) {};
     note("is offline; reconnecting");
     let _again = Served::start_with(&[&address]);
-    note("is back, as a new instance");
+    note("is back, without what it knew of this link");
     assert_eq!(document(&mut lines)["name"], "clock:tick");
     signal(child.id(), "INT");
     lines.for_each(drop);
     assert_eq!(finish(child).code, 130);
+}
+
+#[test]
+fn sub_says_that_the_session_is_lost_where_the_peer_is_the_same_instance() {
+    let connections = AtomicU8::new(0);
+    let address = server(move |stream| {
+        let nth = connections.fetch_add(1, Ordering::SeqCst);
+        let mut peer = FakePeer::new(stream, "forgetful");
+        peer.accept_as(Registered {
+            info: PeerInfo {
+                instance: Some(Instance([7; 16])),
+                max_message_bytes: Some(1 << 20),
+                ..PeerInfo::default()
+            },
+            session: Some(Session([nth; 16])),
+            resumed: Some(false),
+        });
+        if nth > 0 {
+            peer.refuse_subscriptions("limit-reached");
+            return peer.serve(|_| None);
+        }
+        while let Some(message) = peer.recv() {
+            peer.ack(&message);
+            if matches!(message.body, Body::Subscribe { .. }) {
+                peer.answer(&message, Outcome::Ok, Payload::empty());
+                return;
+            }
+        }
+    });
+    let target = format!("forgetful@{address}");
+    let run = run(&["sub", "-t", &target, "clock:*", "--json"]);
+    let back = "forgetful is back, without what it knew of this link; subscribing again\n";
+    assert!(run.stderr.contains(back), "{run:?}");
+    assert!(!run.stderr.contains("new instance"), "{run:?}");
+    assert_eq!(run.code, 1, "{run:?}");
+    let error = &run.json()["error"];
+    assert_eq!(error["reason"], "limit-reached");
+    let message = "clock:* has ended: forgetful refused to subscribe it again: limit-reached";
+    assert_eq!(error["message"], message);
+    assert_eq!(run.stderr.matches(message).count(), 1, "{run:?}");
 }
 
 /// A pattern that only a peer with `expose_internal_events` grants.

@@ -110,13 +110,17 @@ impl FakePeer {
 
     /// Accepts the register that comes first, as a peer of the reference would; what it came from.
     pub(crate) fn accept(&mut self) -> Option<AppId> {
-        let register = self.recv()?;
-        self.ack(&register);
-        let registered = Registered {
+        self.accept_as(Registered {
             info: PeerInfo::default(),
             session: None,
             resumed: None,
-        };
+        })
+    }
+
+    /// Accepts the register that comes first with this answer; what it came from.
+    pub(crate) fn accept_as(&mut self, registered: Registered) -> Option<AppId> {
+        let register = self.recv()?;
+        self.ack(&register);
         self.answer(&register, Outcome::Ok, registered.to_payload());
         Some(register.from)
     }
