@@ -8,11 +8,11 @@ use subtle::ConstantTimeEq;
 
 /// Decides who may register with a node (specification, section 10).
 ///
-/// Without one everybody may. A policy that panics, or whose future is dropped, refuses.
+/// Without one everybody may. A policy that panics, or does not decide in time, refuses.
 #[async_trait]
 pub trait RegisterPolicy: Send + Sync + 'static {
-    /// Decides about one app. Its connection waits meanwhile, within the dialling side's limit of
-    /// 10 s.
+    /// Decides about one app, whose connection waits meanwhile. After 10 s, when the dialling side
+    /// gives up, the future is dropped and the app refused.
     async fn decide(&self, applicant: &Applicant) -> Decision;
 }
 

@@ -1,11 +1,16 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use nacp_link::{Authorize, Origin, Verdict};
+use tokio::time::timeout;
 
 use super::Core;
 use crate::{Applicant, Listener};
+
+/// How long a policy may think. The dialling side waits no longer, and strangers' places are few.
+const POLICY_LIMIT: Duration = Duration::from_secs(10);
 
 impl Core {
     /// Accepts connections until the node ends.
@@ -35,13 +40,17 @@ impl Core {
         };
         self.spawn(async move {
             let deciding = AssertUnwindSafe(policy.decide(&applicant)).catch_unwind();
-            let verdict = deciding.await.map_or_else(
-                |_| {
+            let verdict = match timeout(POLICY_LIMIT, deciding).await {
+                Ok(Ok(decision)) => decision.into(),
+                Ok(Err(_)) => {
                     tracing::error!(app = %applicant.app, "the register policy panicked");
                     Verdict::Refuse
-                },
-                Verdict::from,
-            );
+                }
+                Err(_) => {
+                    tracing::error!(app = %applicant.app, "the register policy did not decide");
+                    Verdict::Refuse
+                }
+            };
             core.turn(|state, now| state.node.handle_authorized(now, peer, verdict));
         });
     }

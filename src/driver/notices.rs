@@ -76,6 +76,9 @@ impl Notices {
     }
 }
 
+/// Rounds of telling before a task of its own goes on with it.
+const ROUNDS: usize = 4;
+
 impl Core {
     /// Tells the bus what is to be told, one thing after another, whoever is here first.
     pub(super) fn deliver_notices(self: &Arc<Self>, after: &mut After) {
@@ -85,21 +88,34 @@ impl Core {
         if std::mem::replace(&mut self.lock().notices.is_telling, true) {
             return;
         }
-        loop {
-            let (notices, dropped) = {
-                let mut state = self.lock();
-                let notices = std::mem::take(&mut state.notices.queue);
-                state.notices.is_telling = !notices.is_empty();
-                (notices, std::mem::take(&mut state.notices.dropped))
-            };
-            if dropped > 0 {
-                tracing::warn!(dropped, "listeners are too slow for the node's reports");
-            }
-            if notices.is_empty() {
+        for _ in 0..ROUNDS {
+            if !self.deliver_some() {
                 return;
             }
-            notices.into_iter().for_each(|notice| self.deliver(notice));
         }
+        // Whoever this is has other things to do, and there is no end to it.
+        let core = Arc::clone(self);
+        self.runtime.spawn(async move {
+            while core.deliver_some() {
+                tokio::task::yield_now().await;
+            }
+        });
+    }
+
+    /// Tells what is to be told now. Returns whether there was anything; if not, nobody tells any more.
+    fn deliver_some(self: &Arc<Self>) -> bool {
+        let (notices, dropped) = {
+            let mut state = self.lock();
+            let notices = std::mem::take(&mut state.notices.queue);
+            state.notices.is_telling = !notices.is_empty();
+            (notices, std::mem::take(&mut state.notices.dropped))
+        };
+        if dropped > 0 {
+            tracing::warn!(dropped, "listeners are too slow for the node's reports");
+        }
+        let is_any = !notices.is_empty();
+        notices.into_iter().for_each(|notice| self.deliver(notice));
+        is_any
     }
 
     fn deliver(self: &Arc<Self>, notice: Notice) {

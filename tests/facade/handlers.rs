@@ -118,6 +118,25 @@ over_both! {
         Ok(())
     }
 
+    async fn a_listener_that_makes_reports_without_end_holds_up_nobody(net: Net) -> Outcome {
+        let server = net
+            .server("server")
+            .ability("echo", async |n: u32| Ok::<_, HandlerError>(n))
+            .start()
+            .await?;
+        let client = net.node("client").start().await?;
+        client.connect(target(&server)).await?;
+        let napp = server.to_unowned();
+        server.listen("nacp:outbound:*", move |_| {
+            // It fails at once and is reported all the same, and so on.
+            drop(futures_util::FutureExt::now_or_never(napp.request::<()>("nobody", "x", &())));
+        })?;
+        for n in 0..20 {
+            assert_eq!(within("an answer", client.request::<u32>("server", "echo", &n)).await?, n);
+        }
+        Ok(())
+    }
+
     async fn a_link_callback_sends_connects_and_disconnects(net: Net) -> Outcome {
         // T-25, 4.
         let server = net.server("server").start().await?;

@@ -176,6 +176,38 @@ async fn a_connection_that_ends_during_the_policy_is_never_bound() -> Outcome {
     Ok(())
 }
 
+/// Never decides.
+struct Endless;
+
+#[async_trait]
+impl RegisterPolicy for Endless {
+    async fn decide(&self, _: &Applicant) -> Decision {
+        std::future::pending().await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_that_does_not_decide_in_ten_seconds_refuses() -> Outcome {
+    let net = Net::Wire(Wire::default());
+    let b = net.server("b").heartbeat_interval(None).policy(Endless);
+    let b = b.start().await?;
+    let mut a = net.hand("a", &b).await;
+    let clock = Clock::start();
+    let register = fresh_id();
+    a.say([a.register_message(register.clone(), &[])]);
+    let answers = a.rest().await;
+    assert!(clock.is_at(10.0), "{clock:?}");
+    let outcomes: Vec<_> = answers
+        .iter()
+        .filter_map(|message| response_to(message, &register))
+        .map(|response| response.outcome.clone())
+        .collect();
+    let why = Some("unauthorized".into());
+    assert_eq!(outcomes, [Answer::NotOk { why }]);
+    assert_eq!(b.snapshot().peers, 0, "its place is free again");
+    Ok(())
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_node_that_ends_during_the_policy_settles_at_once() -> Outcome {
     // T-15, 3.
