@@ -12,6 +12,15 @@ use crate::record::{Items, Record};
 use crate::timers::TimerHandle;
 use crate::{LinkState, PeerId, RunningId, StreamId, SubscriptionId, Token, Undelivered};
 
+/// A subscription of ours that was ended lately.
+#[derive(Debug)]
+pub(crate) struct Ending {
+    pub(crate) app: AppId,
+    pub(crate) id: MessageId,
+    /// Until it is answered.
+    pub(crate) unsubscribe: Option<MessageId>,
+}
+
 /// Where a link is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
@@ -48,9 +57,8 @@ pub(crate) struct Link {
     /// Records of calls that were given up while on their way.
     pub(crate) withdrawn: HashSet<MessageId>,
     /// Subscribes that went out and were given up: should one succeed, it is ended again.
-    pub(crate) given_up: VecDeque<MessageId>,
-    /// Subscriptions of ours that were ended lately, each with its unsubscribe until that is answered.
-    pub(crate) endings: VecDeque<(MessageId, Option<MessageId>)>,
+    pub(crate) given_up: VecDeque<(AppId, MessageId)>,
+    pub(crate) endings: VecDeque<Ending>,
     pub(crate) streams: HashMap<MessageId, StreamId>,
     pub(crate) subscriptions: HashMap<(AppId, MessageId), SubscriptionId>,
     pub(crate) running: HashMap<(AppId, MessageId), RunningId>,

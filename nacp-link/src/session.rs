@@ -307,8 +307,10 @@ impl Node {
         if let Some(link) = self.links.get_mut(id) {
             link.foreign = Foreign::default();
             link.replay.row = 0;
-            link.given_up.clear();
-            link.endings.clear();
+            if !may_live {
+                link.given_up.retain(|(of, _)| *of != app);
+                link.endings.retain(|ending| ending.app != app);
+            }
         }
         Lost { streams, may_live }
     }

@@ -8,7 +8,7 @@ use smol_str::SmolStr;
 use crate::admission::Urgency;
 use crate::calls::CallOptions;
 use crate::ids::LinkId;
-use crate::link::Stream;
+use crate::link::{Ending, Stream};
 use crate::node::Node;
 use crate::record::{Call, Items, Waiter};
 use crate::{Event, Settlement, StreamEnd, StreamId, Token, Undelivered};
@@ -109,12 +109,16 @@ impl Node {
         };
         let link = self.waiters.get(&unsubscribe).map(|waiter| waiter.link);
         if let Some(link) = link.and_then(|link| self.links.get_mut(link)) {
-            link.given_up.retain(|given_up| *given_up != id);
-            link.endings.retain(|(ended, _)| *ended != id);
+            link.given_up.retain(|(_, given_up)| *given_up != id);
+            link.endings.retain(|ended| ended.id != id);
             if link.endings.len() == MAX_GIVEN_UP {
                 link.endings.pop_front();
             }
-            link.endings.push_back((id, Some(unsubscribe)));
+            link.endings.push_back(Ending {
+                app: to.clone(),
+                id,
+                unsubscribe: Some(unsubscribe),
+            });
         }
     }
 
@@ -124,10 +128,10 @@ impl Node {
         let ending = link.and_then(|link| {
             link.endings
                 .iter_mut()
-                .find(|(_, id)| id.as_ref() == Some(unsubscribe))
+                .find(|ending| ending.unsubscribe.as_ref() == Some(unsubscribe))
         });
-        if let Some((_, id)) = ending {
-            *id = None;
+        if let Some(ending) = ending {
+            ending.unsubscribe = None;
         }
     }
 
@@ -137,13 +141,11 @@ impl Node {
         let Some(known) = self.links.get(link).filter(|_| self.is_running()) else {
             return;
         };
-        let ending = known.endings.iter().find(|(ended, _)| ended == id);
-        let is_lost = match ending {
-            Some((_, Some(unsubscribe))) => {
-                !self.waiters.contains(unsubscribe) && !self.is_queued(link, unsubscribe)
-            }
-            Some((_, None)) => true,
-            None => known.given_up.contains(id),
+        let is_lost = match known.endings.iter().find(|ending| ending.id == *id) {
+            Some(Ending { unsubscribe, .. }) => unsubscribe
+                .as_ref()
+                .is_none_or(|id| !self.waiters.contains(id) && !self.is_queued(link, id)),
+            None => known.given_up.iter().any(|(_, given_up)| given_up == id),
         };
         if is_lost {
             self.send_unsubscribe(now, to, id.clone(), None, Urgency::Refused);
@@ -208,14 +210,18 @@ impl Node {
         if link.given_up.len() == MAX_GIVEN_UP {
             link.given_up.pop_front();
         }
-        link.given_up.push_back(waiter.id.clone());
+        link.given_up
+            .push_back((waiter.to.clone(), waiter.id.clone()));
     }
 
     pub(crate) fn take_given_up(&mut self, link: LinkId, id: &MessageId) -> bool {
         let Some(link) = self.links.get_mut(link) else {
             return false;
         };
-        let at = link.given_up.iter().position(|given_up| given_up == id);
+        let at = link
+            .given_up
+            .iter()
+            .position(|(_, given_up)| given_up == id);
         at.is_some_and(|at| link.given_up.remove(at).is_some())
     }
 }

@@ -1,7 +1,7 @@
 //! A node behind a gateway (specification, sections 5, 9 and 11).
 
-use nacp_link::{Config, Event, LinkState, MessageReport};
-use nacp_proto::{Body, Instance, RequestKind, Response, Signal};
+use nacp_link::{Config, Event, LinkState, MessageReport, StreamId};
+use nacp_proto::{Body, Instance, MessageId, RequestKind, Response, Signal};
 
 use crate::support::{ACCEPTOR, Hand, Mode, World, app, id, ms, payload, quiet, secs};
 
@@ -31,6 +31,28 @@ fn from(world: &mut World, gateway: &Hand, source: &str, body: Body) {
 fn ack_as(world: &mut World, gateway: &Hand, source: &str, line: &str) {
     let parent_id = gateway.last_id(world, line);
     from(world, gateway, source, Body::Ack { parent_id });
+}
+
+fn hit(subscription: &MessageId) -> Body {
+    Body::Notify {
+        parent_id: subscription.clone(),
+        target_sub_name: "x".into(),
+        hit_sub_name: "x".into(),
+        payload: payload("n1"),
+        seq: None,
+    }
+}
+
+/// A subscription at `z`, behind the gateway, that was answered; and its id there.
+fn live_stream(world: &mut World, gateway: &Hand) -> (StreamId, MessageId) {
+    let (_, stream) = world.subscribe(0, "z", "x");
+    world.run();
+    ack_as(world, gateway, "z", "subscribe x");
+    let parent_id = gateway.last_id(world, "subscribe x");
+    let answer = Response::ok(parent_id.clone(), payload("fine"));
+    from(world, gateway, "z", Body::Response(answer));
+    world.run();
+    (stream.unwrap(), parent_id)
 }
 
 fn times(world: &World, gateway: &Hand, line: &str) -> Vec<u128> {
@@ -343,6 +365,55 @@ fn an_app_that_got_the_answer_and_kept_no_link_has_dropped_it_with_all_that_came
     assert_eq!(handled, ["theirs", "once", "once"]);
     assert_eq!(request, "session-lost");
     assert_eq!(heard, ["subscribe x", "ack once"]);
+}
+
+/// What `z`, bound directly, says at last of the subscription that was ended while it was away, and
+/// what it hears then.
+fn hit_after_return(world: &mut World, back: &Hand, ended: &MessageId) -> Vec<String> {
+    let mark = world.mark();
+    back.notify(world, ended, "x", "n1");
+    world.run();
+    let heard = back.heard_since(world, mark);
+    heard.iter().map(|&line| line.into()).collect()
+}
+
+#[test]
+fn t27_a_subscription_ended_offline_is_ended_at_an_app_that_never_got_our_answer_to_its_register() {
+    let (mut world, gateway) = with_gateway(quiet("a"));
+    let (stream, ended) = live_stream(&mut world, &gateway);
+    let first = world.hand(0, "z");
+    first.register(&mut world);
+    world.run();
+    first.hang_up(&mut world);
+    world.run();
+    let token = world.unsubscribe(0, stream);
+    let back = world.hand(0, "z");
+    back.register(&mut world);
+    world.run();
+    assert_eq!(world.outcome(0, token), "session-lost");
+    let heard = hit_after_return(&mut world, &back, &ended);
+    assert_eq!(heard, ["unsubscribe x"]);
+}
+
+#[test]
+fn t27_a_lost_session_of_the_gateway_forgets_no_subscription_given_up_behind_it() {
+    let (mut world, gateway) = with_gateway(quiet("a"));
+    let (token, _) = world.subscribe(0, "z", "x");
+    world.run();
+    ack_as(&mut world, &gateway, "z", "subscribe x");
+    let given_up = gateway.last_id(&world, "subscribe x");
+    world.advance_to(secs(10));
+    assert_eq!(world.outcome(0, token), "timeout");
+    gateway.hang_up(&mut world);
+    world.run();
+    let mut back = world.hand(0, "g");
+    back.is_gateway = true;
+    back.instance = Some(Instance([8; 16]));
+    back.register(&mut world);
+    world.run();
+    from(&mut world, &back, "z", hit(&given_up));
+    world.run();
+    assert_eq!(back.heard(&world).last(), Some(&"unsubscribe x"));
 }
 
 #[test]
