@@ -186,7 +186,7 @@ impl Node {
         Err(Undelivered::Refused)
     }
 
-    fn block(&mut self, record: Record) -> Result<(), Undelivered> {
+    pub(crate) fn block(&mut self, record: Record) -> Result<(), Undelivered> {
         let id = record.link;
         if let Some(link) = self.links.get_mut(id) {
             if link.blocked.is_empty() {

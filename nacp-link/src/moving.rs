@@ -1,10 +1,14 @@
 //! An app that was reached through a gateway is bound directly (specification, section 5).
 
+use std::collections::VecDeque;
+
 use nacp_proto::AppId;
 
+use crate::Undelivered;
 use crate::ids::LinkId;
 use crate::node::Node;
 use crate::record::{Class, Key, Record};
+use crate::subscribing::MAX_GIVEN_UP;
 
 impl Node {
     /// An app that was reached through a gateway is bound directly: what waits for it moves along.
@@ -23,8 +27,7 @@ impl Node {
     }
 
     fn move_records(&mut self, gateway: LinkId, id: LinkId, app: &AppId) {
-        let is_meant =
-            |record: &Record| record.to == *app && !matches!(record.class, Class::Relayed { .. });
+        let is_meant = |record: &Record| is_meant(record, app);
         let pending = self.pending.iter(&gateway).map(|(record, _)| record);
         let keys: Vec<Key> = pending
             .filter(|record| is_meant(record))
@@ -46,6 +49,12 @@ impl Node {
         }
         records.extend(self.take_queued(gateway, |_, record| is_meant(record)));
         records.sort_by_key(|record| record.seq);
+        let (withdrawn, mut records): (Vec<_>, Vec<_>) = records
+            .into_iter()
+            .partition(|record| self.is_withdrawn(gateway, record));
+        for record in withdrawn {
+            self.fail(record, Undelivered::Timeout);
+        }
         let taker = self.taker(id);
         for record in &mut records {
             self.count_out(record);
@@ -58,6 +67,27 @@ impl Node {
             self.count_in(record);
         }
         self.put_at_head(records);
+        self.move_blocked(gateway, id, app);
+    }
+
+    fn move_blocked(&mut self, gateway: LinkId, id: LinkId, app: &AppId) {
+        let Some(from) = self.links.get_mut(gateway) else {
+            return;
+        };
+        let (moved, stays): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut from.blocked)
+            .into_iter()
+            .partition(|record| is_meant(record, app));
+        if stays.is_empty() {
+            self.blocked.retain(|other| *other != gateway);
+        }
+        from.blocked = stays;
+        for mut record in moved {
+            if !self.is_withdrawn(gateway, &record) {
+                record.link = id;
+                // It waits on, and nothing is settled.
+                let _ = self.block(record);
+            }
+        }
     }
 
     fn move_waiters(&mut self, gateway: LinkId, id: LinkId, app: &AppId) {
@@ -85,6 +115,16 @@ impl Node {
             .extend(from.subscriptions.extract_if(|key, _| key.0 == *app));
         to.running
             .extend(from.running.extract_if(|key, _| key.0 == *app));
+        let (given_up, stays) = std::mem::take(&mut from.given_up)
+            .into_iter()
+            .partition::<VecDeque<_>, _>(|(of, _)| of == app);
+        from.given_up = stays;
+        extend_bounded(&mut to.given_up, given_up);
+        let (endings, stays) = std::mem::take(&mut from.endings)
+            .into_iter()
+            .partition::<VecDeque<_>, _>(|ending| ending.app == *app);
+        from.endings = stays;
+        extend_bounded(&mut to.endings, endings);
         let streams = &self.streams;
         let is_meant =
             |id: &crate::StreamId| streams.get(*id).is_some_and(|stream| stream.to == *app);
@@ -106,4 +146,15 @@ impl Node {
             }
         }
     }
+}
+
+fn is_meant(record: &Record, app: &AppId) -> bool {
+    record.to == *app && !matches!(record.class, Class::Relayed { .. })
+}
+
+/// Keeps the newest.
+fn extend_bounded<T>(known: &mut VecDeque<T>, moved: VecDeque<T>) {
+    known.extend(moved);
+    let excess = known.len().saturating_sub(MAX_GIVEN_UP);
+    drop(known.drain(..excess));
 }

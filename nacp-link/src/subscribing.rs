@@ -14,7 +14,7 @@ use crate::record::{Call, Items, Waiter};
 use crate::{Event, Settlement, StreamEnd, StreamId, Token, Undelivered};
 
 /// Subscribes of one link that timed out and may still be answered.
-const MAX_GIVEN_UP: usize = 1024;
+pub(crate) const MAX_GIVEN_UP: usize = 1024;
 
 impl Node {
     /// Listens on another app's bus. The token settles with the answer; hits come as

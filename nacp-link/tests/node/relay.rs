@@ -1,9 +1,9 @@
 //! A node behind a gateway (specification, sections 5, 9 and 11).
 
-use nacp_link::{Config, Event, LinkState, MessageReport, StreamId};
+use nacp_link::{Config, Event, LinkState, MessageReport, OverflowPolicy, StreamId};
 use nacp_proto::{Body, Instance, MessageId, RequestKind, Response, Signal};
 
-use crate::support::{ACCEPTOR, Hand, Mode, World, app, id, ms, payload, quiet, secs};
+use crate::support::{ACCEPTOR, Hand, Intake, Mode, World, app, id, ms, payload, quiet, secs};
 
 /// A leaf with a gateway `g` under control of the test.
 fn with_gateway(config: Config) -> (World, Hand) {
@@ -414,6 +414,90 @@ fn t27_a_lost_session_of_the_gateway_forgets_no_subscription_given_up_behind_it(
     from(&mut world, &back, "z", hit(&given_up));
     world.run();
     assert_eq!(back.heard(&world).last(), Some(&"unsubscribe x"));
+}
+
+#[test]
+fn t27_a_subscription_given_up_behind_a_gateway_is_ended_at_the_app_bound_directly() {
+    let (mut world, gateway) = with_gateway(quiet("a"));
+    let (token, _) = world.subscribe(0, "z", "x");
+    world.run();
+    ack_as(&mut world, &gateway, "z", "subscribe x");
+    let given_up = gateway.last_id(&world, "subscribe x");
+    world.advance_to(secs(10));
+    assert_eq!(world.outcome(0, token), "timeout");
+    let direct = world.native(0, "z");
+    let heard = hit_after_return(&mut world, &direct, &given_up);
+    assert_eq!(heard, ["unsubscribe x"]);
+}
+
+#[test]
+fn t27_a_subscription_ended_behind_a_gateway_is_ended_at_the_app_bound_directly() {
+    let (mut world, gateway) = with_gateway(quiet("a"));
+    let (stream, ended) = live_stream(&mut world, &gateway);
+    let token = world.unsubscribe(0, stream);
+    world.run();
+    ack_as(&mut world, &gateway, "z", "unsubscribe x");
+    world.advance_to(secs(10));
+    assert_eq!(world.outcome(0, token), "timeout");
+    let direct = world.native(0, "z");
+    let heard = hit_after_return(&mut world, &direct, &ended);
+    assert_eq!(heard, ["unsubscribe x"]);
+}
+
+#[test]
+fn t27_a_withdrawn_call_is_not_put_back_when_its_app_binds_directly() {
+    let (mut world, _gateway) = with_gateway(quiet("a"));
+    let (token, request) = world.ask(0, "z", "r1", RequestKind::Ability, Some(secs(5)));
+    world.signal(0, "z", "m1");
+    world.advance_to(secs(5));
+    assert_eq!(world.outcome(0, token), "timeout");
+    let direct = world.native(0, "z");
+    assert_eq!(direct.heard(&world)[2..], ["signal m1"]);
+    direct.ack_line(&mut world, "signal m1");
+    world.run();
+    world.assert_at_rest(0);
+    let request = format!("{:?}", request.unwrap());
+    assert!(!format!("{:?}", world.node(0)).contains(&request));
+}
+
+#[test]
+fn blocked_sends_of_an_app_that_binds_directly_move_behind_its_other_records() {
+    for overflow in [OverflowPolicy::Evict, OverflowPolicy::Wait] {
+        let config = quiet("a").submit_max_count(1).queue_max_count(2);
+        let (mut world, gateway) = with_gateway(config.overflow(overflow));
+        world.set_intake(gateway.wire, ACCEPTOR, Intake::Stalled);
+        let tokens = world.signals(0, "z", 1..=6);
+        let other = world.signal(0, "y", "other");
+        let (withdrawn, _) = world.ask(0, "z", "r1", RequestKind::Ability, Some(secs(5)));
+        world.advance_to(secs(5));
+        assert_eq!(world.outcome(0, withdrawn), "timeout");
+        let direct = world.hand(0, "z");
+        direct.ack_all(&mut world, true);
+        direct.register(&mut world);
+        world.run();
+        // What was submitted is put back into a full backlog, and evicts its head.
+        let evicted = usize::from(overflow == OverflowPolicy::Evict);
+        let mut ends = ["evicted"; 6];
+        ends[evicted..].fill("delivered");
+        assert_eq!(world.outcomes(0, &tokens), ends, "{overflow:?}");
+        let signals = [
+            "signal m1",
+            "signal m2",
+            "signal m3",
+            "signal m4",
+            "signal m5",
+            "signal m6",
+        ];
+        assert_eq!(direct.heard(&world)[2..], signals[evicted..]);
+        // What waited for another app stays where it was.
+        assert_eq!(world.outcome(0, other), "pending");
+        world.set_intake(gateway.wire, ACCEPTOR, Intake::Open);
+        world.run();
+        ack_as(&mut world, &gateway, "y", "signal other");
+        world.run();
+        assert_eq!(world.outcome(0, other), "delivered");
+        world.assert_at_rest(0);
+    }
 }
 
 #[test]
