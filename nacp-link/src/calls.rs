@@ -210,7 +210,7 @@ impl Node {
     }
 
     /// A record that is on its way goes on, but not back into the backlog.
-    fn withdraw(&mut self, link: LinkId, id: &MessageId) {
+    pub(crate) fn withdraw(&mut self, link: LinkId, id: &MessageId) {
         if self.is_on_its_way(link, id)
             && let Some(link) = self.links.get_mut(link)
         {

@@ -387,7 +387,7 @@ impl Node {
         streams
     }
 
-    /// Takes back a subscribe that made a subscription again and is still under way.
+    /// Takes back a subscribe whose subscription is made again: it goes out no more.
     fn forget_subscribe(&mut self, link: LinkId, id: &MessageId) {
         if let Some(waiter) = self.take_waiter(id) {
             self.release_remote(waiter.link, &waiter.to);
@@ -396,6 +396,7 @@ impl Node {
             self.count_out(&record);
         }
         self.remove_blocked(link, id);
+        self.withdraw(link, id);
     }
 
     /// Makes a subscription again that the other side has forgotten; its user keeps the stream.

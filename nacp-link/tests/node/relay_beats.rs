@@ -3,7 +3,7 @@
 use nacp_link::Config;
 use nacp_proto::{AppId, Body, Instance, Message, Payload, Response};
 
-use crate::support::{ACCEPTOR, Hand, World, app, quiet, secs};
+use crate::support::{ACCEPTOR, Hand, World, app, payload, quiet, secs};
 
 /// A leaf with a gateway `g` under control of the test.
 fn with_gateway(config: Config) -> (World, Hand) {
@@ -123,6 +123,43 @@ fn a_change_of_instance_in_the_answer_to_an_end_to_end_beat_is_that_apps_lost_se
         answer_beats(&mut world, &hand, &mut seen, Some(Instance([6; 16])));
     }
     assert_eq!(world.outcome(0, token), "session-lost");
+}
+
+/// The subscribe was answered and its ACK was lost, so it is still tried. Its subscription is made
+/// again by another one, and would be doubled.
+#[test]
+fn a_subscribe_without_an_ack_is_not_tried_at_an_instance_that_was_given_another() {
+    let mut world = World::with([Config::new(app("a")).heartbeat_interval(Some(secs(4)))]);
+    let hand = gateway(&mut world, "g");
+    let (token, _) = world.subscribe(0, "z", "x");
+    world.run();
+    let parent_id = hand.last_id(&world, "subscribe x");
+    let answer = Response::ok(parent_id, payload("fine"));
+    from(&mut world, &hand, "z", Body::Response(answer));
+    let mut seen = 0;
+    answer_beats(&mut world, &hand, &mut seen, Some(Instance([5; 16])));
+    for second in 1..=4 {
+        world.advance_to(secs(second));
+        answer_beats(&mut world, &hand, &mut seen, Some(Instance([6; 16])));
+    }
+    for line in ["unsubscribe x", "subscribe x"] {
+        ack_as(&mut world, &hand, "z", line);
+    }
+    for second in 5..=30 {
+        world.advance_to(secs(second));
+        answer_beats(&mut world, &hand, &mut seen, Some(Instance([6; 16])));
+    }
+    assert_eq!(world.outcome(0, token), "ok fine");
+    let mut said = world.timed(hand.wire, ACCEPTOR);
+    said.retain(|(_, line)| line.ends_with("subscribe x") && !line.starts_with("ack"));
+    assert_eq!(
+        said,
+        [
+            (0, "subscribe x"),
+            (4000, "unsubscribe x"),
+            (4000, "subscribe x")
+        ]
+    );
 }
 
 #[test]
