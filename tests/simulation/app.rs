@@ -69,8 +69,10 @@ impl World {
             was_unreported: false,
             is_orphaned: false,
             settled: None,
+            read: Vec::new(),
             reached: Vec::new(),
             unsubscribed: None,
+            lost_endings: 0,
             disconnects_before: known.disconnects.get(&to).copied().unwrap_or(0),
         });
         let known = &mut self.lives[life];

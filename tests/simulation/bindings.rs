@@ -37,7 +37,7 @@ impl World {
     }
 
     fn bound(&mut self, life: usize, app: usize, change: &LinkChange) {
-        let Some((conn, end)) = self.lives[life].binding.take() else {
+        let Some((conn, end)) = self.lives[life].bindings.pop_front() else {
             return self.fail(|| {
                 format!("life {life}: app {app} is online, and no peer is told registered")
             });

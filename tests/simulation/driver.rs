@@ -6,6 +6,7 @@ use bytes::Bytes;
 use nacp_link::{Inbound, Lane, PeerId, Transmit};
 use nacp_proto::{Body, Decoded, Encoded, Message, MessageType};
 
+use super::oracle::index;
 use super::sent::uid_of;
 use super::trace::hash_of;
 use super::wire::{End, Flow, Note};
@@ -31,7 +32,7 @@ impl World {
                 let ended = self.lives[life].batch.ended.get(&peer).copied();
                 let at = self.end_of(life, peer, "registered").or(ended)?;
                 self.end(at).decoder.handle_registered();
-                self.lives[life].binding = Some(at);
+                self.lives[life].bindings.push_back(at);
                 None
             }
             Transmit::Pause { peer } => {
@@ -121,6 +122,10 @@ impl World {
                 format!("life {life}: a replay of {} has other bytes", envelope.id)
             });
         }
+        let uid = uid_in(decoded);
+        if let Some(uid) = uid.filter(|_| is_own && message_type == Some(MessageType::Subscribe)) {
+            self.subscribes.insert((life, envelope.id.clone()), uid);
+        }
         let is_beat = lane == Lane::Control && message_type == Some(MessageType::Request);
         let is_ack = message_type == Some(MessageType::Ack);
         let loses = is_ack && self.conns[at.0].ends[at.1].lose_acks > 0;
@@ -130,7 +135,7 @@ impl World {
         let is_reliable = message_type.is_some_and(MessageType::is_reliable);
         Note {
             id: Some(envelope.id.clone()),
-            uid: uid_in(decoded),
+            uid,
             is_watched: is_own && is_direct && is_reliable && (lane == Lane::Bulk || is_beat),
             is_beat,
             is_response: lane == Lane::Bulk && message_type == Some(MessageType::Response),
@@ -339,6 +344,10 @@ impl World {
         }
         self.trace
             .log(self.now, || format!("{at:?} hears {}", describe(&decoded)));
+        let life = self.end(at).life;
+        if let Some(sent) = uid.and_then(|uid| self.sent.get_mut(index(uid))) {
+            sent.read.push(life);
+        }
         let end = self.end(at);
         if let Decoded::Message(message) = &decoded {
             match &message.body {

@@ -164,7 +164,7 @@ impl World {
         let heard: Vec<_> = here.heard.iter().skip(late).cloned().collect();
         let life = self.conns[conn].ends[end].life;
         for bytes in heard {
-            let Ok(decoded) = nacp_proto::Message::decode(&bytes) else {
+            let Ok(decoded) = Message::decode(&bytes) else {
                 continue;
             };
             if is_register_answer(&decoded) {

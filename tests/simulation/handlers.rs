@@ -9,6 +9,7 @@ use nacp_link::{
 use nacp_proto::{Body, RequestKind, Signal};
 
 use super::life::{Run, Subscription};
+use super::oracle::index;
 use super::random::Random;
 use super::sent::{Kind, uid_of, uid_of_pattern};
 use super::world::{Happening, Phase, World};
@@ -206,13 +207,12 @@ impl World {
         self.check(self.lives[sender].app == app, || {
             format!("#{uid} comes from another app")
         });
-        let is_twin = self.lives[life]
-            .subscriptions
-            .values()
-            .any(|held| held.uid == uid);
+        let held = self.lives[life].subscriptions.values();
+        let twins = held.filter(|held| held.uid == uid).count();
         // Behind a gateway, an impostor's answers look like a restart.
         let is_misled = self.had_impostor && self.plan.has_gateway;
-        self.check(!is_twin || is_misled, || {
+        let is_excused = twins <= self.sent_of(uid).lost_endings;
+        self.check(is_excused || is_misled, || {
             format!("life {life}: the subscription of #{uid} is doubled")
         });
         if self.sent_of(uid).reached.is_empty() {
@@ -293,6 +293,14 @@ impl World {
             ) => {
                 if reason == Reason::PendingOverflow {
                     self.overflowed(life, &subject.envelope.id);
+                }
+                if let Some(Body::Unsubscribe { target_sub_id }) = body
+                    && !matches!(reason, Reason::Timeout | Reason::RelayRetry)
+                {
+                    let ended = self.subscribes.get(&(life, target_sub_id.clone()));
+                    if let Some(uid) = ended.copied() {
+                        self.sent[index(uid)].lost_endings += 1;
+                    }
                 }
                 if is_by_node(body.as_ref()) {
                     let app = self.app_of(&subject.envelope.to);

@@ -21,8 +21,8 @@ pub(crate) struct Life {
     pub(crate) is_ending: bool,
     pub(crate) has_ended: bool,
     pub(crate) peers: BTreeMap<PeerId, (usize, usize)>,
-    /// The connection that the next bind is on.
-    pub(crate) binding: Option<(usize, usize)>,
+    /// The connections that the next binds are on.
+    pub(crate) bindings: VecDeque<(usize, usize)>,
     pub(crate) wake: Option<Duration>,
     pub(crate) late_until: Duration,
     pub(crate) late_by: Duration,
@@ -133,7 +133,7 @@ impl Life {
             is_ending: false,
             has_ended: false,
             peers: BTreeMap::new(),
-            binding: None,
+            bindings: VecDeque::new(),
             wake: None,
             late_until: Duration::ZERO,
             late_by: Duration::ZERO,

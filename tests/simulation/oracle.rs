@@ -86,7 +86,10 @@ impl World {
         let overtakes = sent.may_overtake;
         let kind = sent.kind;
         let latest = self.latest.get(&(from, life)).copied().unwrap_or(0);
-        self.check(uid > latest || latest == 0, || {
+        // The first time its node refused it, and told nobody.
+        let was_read = sent.read.iter().filter(|read| **read == life).count() > 1;
+        let is_repeat = was_read && self.may_repeat(life, uid);
+        self.check(uid > latest || latest == 0 || is_repeat, || {
             format!("#{uid} {kind:?} of life {from} reaches life {life} after #{latest}")
         });
         if !overtakes {

@@ -54,10 +54,14 @@ pub(crate) struct Sent {
     /// Evicted from ack-pending, or its answer was lost with a reason: it may wait for ever.
     pub(crate) is_orphaned: bool,
     pub(crate) settled: Option<Settlement>,
+    /// The lives whose nodes have read it, once for each time.
+    pub(crate) read: Vec<usize>,
     /// The lives that it has reached.
     pub(crate) reached: Vec<usize>,
     /// The unsubscribe that was to end it.
     pub(crate) unsubscribed: Option<u64>,
+    /// Unsubscribes that were to end it, and were lost with a reason.
+    pub(crate) lost_endings: usize,
     pub(crate) disconnects_before: u32,
 }
 

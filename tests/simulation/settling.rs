@@ -199,6 +199,10 @@ impl World {
                 )
             });
         }
+        let is_bound = self.lives[life].bindings.is_empty();
+        self.check(is_bound, || {
+            format!("life {life}: a peer is told registered, and no app is online")
+        });
         self.check(batch.reports.is_empty(), || {
             format!(
                 "life {life}: {:?} is reported without its event",

@@ -244,12 +244,12 @@ impl End {
         self.unreported.push_back((lane, note));
     }
 
-    /// `false`: there is nothing to write.
+    /// `false`: there is nothing to write. What is lost takes its turn without a frame.
     fn next_frame(&mut self, net: &NetPlan) -> bool {
         if let Some(next) = self.control.pop_front() {
             if next.note.is_lost {
                 self.accept(Lane::Control, next.note);
-                return self.next_frame(net);
+                return true;
             }
             let frames = self.chunker(next.bytes).map(|chunker| {
                 let mut all = BytesMut::new();

@@ -100,6 +100,8 @@ pub(crate) struct World {
     pub(crate) latest: BTreeMap<(usize, usize), u64>,
     /// What a message id of a life stood for on the wire.
     pub(crate) wires: HashMap<(usize, MessageId), u64>,
+    /// The subscribe that a message id of a life names.
+    pub(crate) subscribes: HashMap<(usize, MessageId), u64>,
     pub(crate) kins: u64,
     pub(crate) random: Random,
     pub(crate) trace: Trace,
@@ -167,6 +169,7 @@ impl World {
             had_impostor: false,
             latest: BTreeMap::new(),
             wires: HashMap::new(),
+            subscribes: HashMap::new(),
             kins: 0,
             random: Random::new(plan.seed, 1),
             trace: Trace::new(is_logged),
