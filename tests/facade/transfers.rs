@@ -378,6 +378,8 @@ async fn give_up_half_way(net: Net, rounds: u32, cut_every: Option<u32>) -> Outc
     let what = format!("all requests, seed {seed}");
     crate::support::until(&what, || whole.load(Ordering::SeqCst) == rounds as usize).await;
     assert_eq!(torn.load(Ordering::SeqCst), 0, "seed {seed}");
+    // An ACK says that a signal has come, not that its handler has looked at it.
+    crate::support::until("all signals", || heard.len() >= rounds as usize).await;
     assert_eq!(heard.all(), (0..rounds).collect::<Vec<_>>(), "seed {seed}");
     drop(job);
     crate::support::until("the books", || {
