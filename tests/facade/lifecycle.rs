@@ -86,6 +86,7 @@ over_lines! {
             within("an acknowledgement", send).await??;
         }
         assert_eq!(within("the answer", asked).await??, 7);
+        until("all signals", || heard.len() >= 20).await;
         assert_eq!(heard.all(), (0..20).collect::<Vec<_>>());
         assert_eq!(a.link(&app("b")).unwrap().replayed, 22, "each of them once");
         assert!(!never.is_finished(), "the call still waits");

@@ -86,6 +86,7 @@ async fn all_in_one_write(net: &Net, rounds: u32) -> Outcome {
             LinkState::Offline
         );
     }
+    until("all signals", || heard.len() >= (rounds * SIGNALS) as usize).await;
     assert_eq!(heard.all(), (0..rounds * SIGNALS).collect::<Vec<_>>());
     let totals = a.totals();
     for reason in [Reason::NotRegistered, Reason::SourceMismatch] {

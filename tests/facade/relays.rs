@@ -230,6 +230,7 @@ async fn what_waits_for_the_gateway_is_replayed_in_order() -> Outcome {
     for sent in sent {
         sent.await??;
     }
+    crate::support::until("all signals", || heard.len() >= 20).await;
     assert_eq!(heard.all(), (0..20).collect::<Vec<_>>());
     assert_eq!(
         a.totals().count_of(Reason::RelayRetry),
