@@ -286,11 +286,7 @@ impl Node {
     pub(crate) fn fail(&mut self, record: Record, reason: Undelivered) {
         let reason = self.reason_now(reason);
         self.count_out(&record);
-        if let Some(link) = self.links.get_mut(record.link)
-            && let Some(id) = record.own_id()
-        {
-            link.withdrawn.remove(id);
-        }
+        self.take_withdrawn(record.link, &record);
         let call = record.own_id().and_then(|id| self.take_waiter(id));
         if let Some(waiter) = call {
             if record.was_submitted {
@@ -319,7 +315,7 @@ impl Node {
             .unwrap_or_default();
         self.blocked.retain(|other| *other != id);
         for record in blocked {
-            if self.is_withdrawn(id, &record) {
+            if self.take_withdrawn(id, &record) {
                 continue;
             }
             // An error is settled already, and nobody else waits for it.
@@ -386,7 +382,7 @@ impl Node {
     fn take_blocked(&mut self, id: LinkId) -> Option<Record> {
         loop {
             let record = self.links.get_mut(id)?.blocked.pop_front()?;
-            if !self.is_withdrawn(id, &record) {
+            if !self.take_withdrawn(id, &record) {
                 return Some(record);
             }
         }

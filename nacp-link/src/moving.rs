@@ -51,7 +51,7 @@ impl Node {
         records.sort_by_key(|record| record.seq);
         let (withdrawn, mut records): (Vec<_>, Vec<_>) = records
             .into_iter()
-            .partition(|record| self.is_withdrawn(gateway, record));
+            .partition(|record| self.take_withdrawn(gateway, record));
         for record in withdrawn {
             self.fail(record, Undelivered::Timeout);
         }
@@ -82,7 +82,7 @@ impl Node {
         }
         from.blocked = stays;
         for mut record in moved {
-            if !self.is_withdrawn(gateway, &record) {
+            if !self.take_withdrawn(gateway, &record) {
                 record.link = id;
                 // It waits on, and nothing is settled.
                 let _ = self.block(record);

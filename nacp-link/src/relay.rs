@@ -196,7 +196,7 @@ impl Node {
             return;
         };
         record.tries += 1;
-        if self.is_withdrawn(id, &record) {
+        if self.take_withdrawn(id, &record) {
             return self.fail(record, Undelivered::Timeout);
         }
         if record.tries >= MAX_RELAY_TRIES {

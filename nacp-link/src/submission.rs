@@ -217,9 +217,7 @@ impl Node {
                 Reason::PendingOverflow,
             );
             self.count_out(&overflow);
-            if let (Some(link), Some(id)) = (self.links.get_mut(overflow.link), overflow.own_id()) {
-                link.withdrawn.remove(id);
-            }
+            self.take_withdrawn(overflow.link, &overflow);
             self.settle_undelivered(overflow.token, Undelivered::Evicted);
             // Nothing else would release a record that waits for this one's ACK.
             self.pump(overflow.link);
@@ -313,7 +311,8 @@ impl Node {
         records.extend(unaccepted);
         records.sort_by_key(|record| record.seq);
         let (gone, kept): (Vec<_>, Vec<_>) = records.into_iter().partition(|record| {
-            matches!(record.class, Class::Call(Call::Sentinel(_))) || self.is_withdrawn(id, record)
+            matches!(record.class, Class::Call(Call::Sentinel(_)))
+                || self.take_withdrawn(id, record)
         });
         for record in gone {
             self.fail(record, Undelivered::Timeout);
@@ -327,7 +326,8 @@ impl Node {
         self.settle_evicted(evicted);
     }
 
-    pub(crate) fn is_withdrawn(&mut self, link: LinkId, record: &Record) -> bool {
+    /// Whether a record's call was given up while it was on its way; that is forgotten with it.
+    pub(crate) fn take_withdrawn(&mut self, link: LinkId, record: &Record) -> bool {
         let Some(id) = record.own_id() else {
             return false;
         };
