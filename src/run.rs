@@ -135,10 +135,9 @@ pub(crate) struct RunGuard {
 
 impl RunGuard {
     pub(crate) fn answer(self, answer: Result<Payload, HandlerError>) {
-        let core = Arc::clone(&self.core);
-        let mut after = After::default();
-        self.answer_in(&mut after, answer);
-        core.finish(&mut after);
+        if self.run.take_answer() {
+            self.core.respond(&self.run, answer, None);
+        }
     }
 
     /// Gives the answer to the node, and leaves it to the caller to finish.

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU64, Ordering};
 use std::time::Duration;
 
-use nacp_link::{Close, Inbound, Origin, PeerId, Requested};
+use nacp_link::{Close, Inbound, Origin, PeerId};
 use nacp_transport_tcp::{Accepted, Batch, Fault, Receiver, Sender, WriterTask};
 use tokio::sync::Notify;
 
@@ -12,7 +12,6 @@ use super::state::PeerEntry;
 use super::sweep::Debt;
 use super::{Core, now};
 use crate::Channel;
-use crate::run::Run;
 
 /// What the driver and the tasks of one peer share.
 pub(crate) struct PeerIo {
@@ -256,8 +255,8 @@ impl Core {
             }
         });
         let has_requests = !after.requests.is_empty();
-        if has_requests {
-            self.start_requests(io, peer, &mut after.requests);
+        if has_requests && io.starts.push(&mut after.requests) {
+            self.spawn_starter(peer, io);
         }
         match after.others() + usize::from(has_requests) {
             0 => {}
@@ -282,18 +281,6 @@ impl Core {
             }
         }
         self.flush_from_reader(io, peer, after);
-    }
-
-    /// Leaves requests to the task that starts their handlers.
-    fn start_requests(
-        self: &Arc<Self>,
-        io: &Arc<PeerIo>,
-        peer: PeerId,
-        requests: &mut Vec<(Requested, Arc<Run>)>,
-    ) {
-        if io.starts.push(requests) {
-            self.spawn_starter(peer, io);
-        }
     }
 
     /// Writes what a reader has left to a task that does not write.

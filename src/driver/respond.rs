@@ -65,7 +65,8 @@ impl Core {
                 }
             }
             if now().saturating_duration_since(began) >= SLOW {
-                self.help_start(peer, &io);
+                // The other workers of the runtime shall help, if there are any.
+                self.help_start(peer, &io, self.runtime.metrics().num_workers());
                 self.finish(&mut after);
             } else {
                 self.watch_over(&io);
@@ -84,9 +85,9 @@ impl Core {
         }
     }
 
-    /// Handlers take so long that the other workers of the runtime shall help, if there are any.
-    fn help_start(self: &Arc<Self>, peer: PeerId, io: &Arc<PeerIo>) {
-        if io.starts.help(self.runtime.metrics().num_workers()) {
+    /// Makes one more task that starts requests, if any wait and there are fewer than `most`.
+    pub(super) fn help_start(self: &Arc<Self>, peer: PeerId, io: &Arc<PeerIo>, most: usize) {
+        if io.starts.help(most) {
             self.spawn_starter(peer, io);
         }
     }

@@ -91,8 +91,8 @@ impl Core {
         };
         for (peer, io, starts) in late {
             self.pay(peer, &io);
-            if starts == Progress::Stuck && io.starts.help(usize::MAX) {
-                self.spawn_starter(peer, &io);
+            if starts == Progress::Stuck {
+                self.help_start(peer, &io, usize::MAX);
             }
         }
         is_idle
