@@ -355,9 +355,9 @@ pub(crate) fn reason_of(event: &NodeEvent) -> Option<String> {
     event.value.decode::<Reason>().ok()?.reason
 }
 
-/// Runs a test over both transports.
-macro_rules! over_both {
-    ($($(#[$meta:meta])* async fn $name:ident($net:ident: Net) -> Outcome $body:block)+) => {
+/// Runs a test over TCP, on one thread and on two, and over a network in memory.
+macro_rules! over_tcp_and {
+    ($memory:expr; $($(#[$meta:meta])* async fn $name:ident($net:ident: Net) -> Outcome $body:block)+) => {
         $(
             mod $name {
                 use super::*;
@@ -376,37 +376,23 @@ macro_rules! over_both {
 
                 #[tokio::test]
                 async fn in_memory() -> Outcome {
-                    body(Net::Memory(nacp::MemoryTransport::new())).await
+                    body($memory).await
                 }
             }
         )+
     };
 }
 
+/// Runs a test over both transports.
+macro_rules! over_both {
+    ($($test:tt)+) => {
+        over_tcp_and! { Net::Memory(nacp::MemoryTransport::new()); $($test)+ }
+    };
+}
+
 /// Runs a test over both kinds of lines that break.
 macro_rules! over_lines {
-    ($($(#[$meta:meta])* async fn $name:ident($net:ident: Net) -> Outcome $body:block)+) => {
-        $(
-            mod $name {
-                use super::*;
-
-                async fn body($net: Net) -> Outcome $body
-
-                #[tokio::test]
-                async fn over_tcp() -> Outcome {
-                    body(Net::Tcp).await
-                }
-
-                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-                async fn over_tcp_on_two_threads() -> Outcome {
-                    body(Net::Tcp).await
-                }
-
-                #[tokio::test]
-                async fn in_memory() -> Outcome {
-                    body(Net::Wire(crate::wire::Wire::default())).await
-                }
-            }
-        )+
+    ($($test:tt)+) => {
+        over_tcp_and! { Net::Wire(crate::wire::Wire::default()); $($test)+ }
     };
 }
