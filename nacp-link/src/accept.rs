@@ -290,7 +290,7 @@ impl Node {
     /// Binds the app, answers its register, and sends what waits for it.
     pub(crate) fn accept(&mut self, now: Instant, peer: PeerId, mut applicant: Applicant) {
         let resumed = self.can_resume(&applicant);
-        let before = self.session_held(&applicant).filter(|_| resumed);
+        let held = self.session_held(&applicant);
         let session = applicant
             .register
             .info
@@ -302,7 +302,7 @@ impl Node {
             info: applicant.register.info.clone(),
             session,
             resumed,
-            before,
+            held,
             proven: applicant.proven,
             dialled: false,
         };
@@ -369,7 +369,7 @@ impl Node {
             .find(|session| held.contains(session))
     }
 
-    /// Whether a register was sent before its app made the session that the link has now.
+    /// Whether a register was sent before its app came to the session that it has now.
     fn is_stale(&self, applicant: &Applicant) -> bool {
         let link = self
             .by_app

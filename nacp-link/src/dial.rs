@@ -270,7 +270,7 @@ impl Node {
             info,
             session,
             resumed,
-            before: None,
+            held: None,
             proven,
             dialled: true,
         });

@@ -97,23 +97,66 @@ impl Link {
     }
 }
 
-/// The sessions that a link answers to.
+/// The sessions of one link.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
     pub(crate) current: Option<Session>,
-    /// The session that this bind resumed, until our answer to the register is ACKed.
-    pub(crate) resumed: Option<Session>,
-    /// The sessions that our own register named when the present one was made.
+    /// The one that the register of this bind named, and those made between the two, the oldest
+    /// first. Answered to until our answer is ACKed.
+    pub(crate) resumed: Vec<Session>,
+    /// Those that the other side has left for a later one, the oldest first.
     pub(crate) superseded: Vec<Session>,
     /// Our answer to the register, until it is ACKed.
     pub(crate) answer: Option<MessageId>,
 }
 
 impl Sessions {
+    /// What the link answers to, the newest first.
     pub(crate) fn list(&self) -> Vec<Session> {
-        [self.current, self.resumed].into_iter().flatten().collect()
+        let earlier = self.resumed.iter().rev().copied();
+        let earlier = earlier.filter(|_| self.answer.is_some());
+        self.current.into_iter().chain(earlier).collect()
+    }
+
+    /// Another side has accepted our register.
+    pub(crate) fn follow(&mut self, made: Option<Session>) {
+        self.resumed.extend(self.current);
+        self.superseded.append(&mut self.resumed);
+        self.start(made);
+    }
+
+    /// A register that named `held` is accepted: what is older than that has been left.
+    pub(crate) fn resume(&mut self, held: Option<Session>, made: Option<Session>) {
+        self.resumed.extend(self.current);
+        let at = self
+            .resumed
+            .iter()
+            .position(|earlier| Some(*earlier) == held);
+        let left = self.resumed.drain(..at.unwrap_or(self.resumed.len()));
+        self.superseded.extend(left);
+        if self.resumed.len() > MAX_EARLIER {
+            self.resumed.remove(1);
+        }
+        self.start(made);
+    }
+
+    /// A register that named none of ours is accepted.
+    pub(crate) fn begin(&mut self, made: Option<Session>) {
+        self.resumed.clear();
+        self.superseded.clear();
+        self.start(made);
+    }
+
+    fn start(&mut self, made: Option<Session>) {
+        let excess = self.superseded.len().saturating_sub(MAX_EARLIER);
+        self.superseded.drain(..excess);
+        self.current = made;
+        self.answer = None;
     }
 }
+
+/// Earlier sessions of one kind that a link remembers.
+const MAX_EARLIER: usize = 8;
 
 /// The heartbeat of one link.
 #[derive(Debug, Default)]

@@ -30,8 +30,8 @@ pub(crate) struct Binding {
     pub(crate) info: PeerInfo,
     pub(crate) session: Option<Session>,
     pub(crate) resumed: bool,
-    /// At the acceptor: the session that goes on, answered to until our answer is ACKed.
-    pub(crate) before: Option<Session>,
+    /// At the acceptor: the session that the register named.
+    pub(crate) held: Option<Session>,
     pub(crate) proven: bool,
     pub(crate) dialled: bool,
 }
@@ -65,7 +65,7 @@ impl Node {
             info,
             session,
             resumed,
-            before,
+            held,
             proven,
             dialled,
         } = binding;
@@ -83,8 +83,14 @@ impl Node {
         if let Some(peer) = self.peers.get_mut(peer) {
             peer.stage = Stage::Bound(link);
         }
-        let before = before.filter(|_| resumed);
-        self.set_online(link, (peer, dialled), info, (session, before));
+        self.set_online(link, (peer, dialled), info);
+        if let Some(link) = self.links.get_mut(link) {
+            match (dialled, resumed) {
+                (true, _) => link.session.follow(session),
+                (false, true) => link.session.resume(held, session),
+                (false, false) => link.session.begin(session),
+            }
+        }
         self.adopt(link);
         self.received.pin(&app);
         self.move_in(link);
@@ -102,13 +108,7 @@ impl Node {
         }
     }
 
-    fn set_online(
-        &mut self,
-        id: LinkId,
-        (peer, dialled): (PeerId, bool),
-        info: PeerInfo,
-        (session, before): (Option<Session>, Option<Session>),
-    ) {
+    fn set_online(&mut self, id: LinkId, (peer, dialled): (PeerId, bool), info: PeerInfo) {
         let until = self.record_seq;
         let Some(link) = self.links.get_mut(id) else {
             return;
@@ -123,16 +123,6 @@ impl Node {
         link.place = Place::Online(peer);
         link.bind = self.binds;
         link.dialled = dialled;
-        link.session = Sessions {
-            current: session,
-            resumed: before,
-            superseded: if dialled {
-                link.session.list()
-            } else {
-                Vec::new()
-            },
-            answer: None,
-        };
         link.replay.until = until;
         link.replay.alone = self.config.poison_limit > 0 && link.replay.row >= CAUTIOUS_AFTER;
         link.foreign.holds_relayed = !dialled && info.instance.is_none();
@@ -267,7 +257,6 @@ impl Node {
             return;
         }
         link.session.answer = None;
-        link.session.resumed = None;
         if std::mem::take(&mut link.foreign.holds_relayed) {
             self.pump(id);
         }

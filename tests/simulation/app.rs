@@ -71,7 +71,6 @@ impl World {
             settled: None,
             read: Vec::new(),
             reached: Vec::new(),
-            unsubscribed: None,
             lost_endings: 0,
             disconnects_before: known.disconnects.get(&to).copied().unwrap_or(0),
         });
@@ -228,7 +227,6 @@ impl World {
         };
         let limit = Some(self.lives[life].knobs.response_timeout);
         let token = self.call(life, stream.to, Kind::Unsubscribe, limit, true);
-        self.sent[super::oracle::index(stream.uid)].unsubscribed = Some(token.0);
         self.trace.log(self.now, || {
             format!("#{} ends the stream of #{}", token.0, stream.uid)
         });

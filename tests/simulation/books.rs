@@ -280,24 +280,18 @@ impl World {
         });
     }
 
-    /// The caller was told why a subscription may live on: its answer or its unsubscribe was lost,
-    /// and no hit has shown it since.
+    /// It was told why a subscription may live on: its answer or what was to end it was lost, and no
+    /// hit has shown it since.
     fn may_linger(&self, life: usize, uid: u64) -> bool {
         let sent = self.sent_of(uid);
         let app = self.lives[sent.from].app;
-        let is_lost = |by: u64| {
-            let settled = &self.sent_of(by).settled;
-            matches!(
-                settled,
-                Some(Settlement::Undelivered(
-                    Undelivered::SendFailed | Undelivered::Evicted | Undelivered::Poisoned
-                ))
-            )
-        };
-        let holder = self.lives[life].app;
-        let unanswered = self.lives[life].answers_lost.contains(&app);
-        let unheard = self.lives[sent.from].answers_lost.contains(&holder);
-        unanswered || is_lost(uid) || sent.unsubscribed.is_some_and(|by| unheard || is_lost(by))
+        let is_lost = matches!(
+            sent.settled,
+            Some(Settlement::Undelivered(
+                Undelivered::SendFailed | Undelivered::Evicted | Undelivered::Poisoned
+            ))
+        );
+        is_lost || sent.lost_endings > 0 || self.lives[life].answers_lost.contains(&app)
     }
 
     /// Every node has ended, and nothing is left of anything.

@@ -58,8 +58,6 @@ pub(crate) struct Sent {
     pub(crate) read: Vec<usize>,
     /// The lives that it has reached.
     pub(crate) reached: Vec<usize>,
-    /// The unsubscribe that was to end it.
-    pub(crate) unsubscribed: Option<u64>,
     /// Unsubscribes that were to end it, and were lost with a reason.
     pub(crate) lost_endings: usize,
     pub(crate) disconnects_before: u32,

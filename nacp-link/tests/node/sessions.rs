@@ -116,6 +116,74 @@ fn the_acceptor_answers_to_the_resumed_session_until_its_response_is_acked() {
 }
 
 #[test]
+fn a_register_from_before_its_app_named_a_later_session_is_refused_and_loses_nothing() {
+    for is_acked in [false, true] {
+        let (mut world, hand) = start(Trust::Unproven, quiet("b"));
+        let first = hand.session(&world);
+        let token = world.signal(0, "a", "m1");
+        hand.hang_up(&mut world);
+        world.run();
+        let second = return_as(&mut world, vec![first], None);
+        if is_acked {
+            second.ack_last_response(&mut world);
+        }
+        second.hang_up(&mut world);
+        world.run();
+        let held = second.session(&world);
+        let third = return_as(&mut world, vec![held], None);
+        third.hang_up(&mut world);
+        world.run();
+        // Read late, over a connection that its dialler left before it made the second.
+        let late = return_as(&mut world, vec![first], None);
+        assert_eq!(
+            late.heard(&world),
+            ["ack register", "answer register: appId-in-use"]
+        );
+        assert_eq!(world.outcome(0, token), "pending");
+        let held = third.session(&world);
+        let fourth = return_as(&mut world, vec![held], None);
+        assert_eq!(fourth.registered(&world).unwrap().resumed, Some(true));
+    }
+}
+
+#[test]
+fn a_register_read_late_does_not_hide_a_session_that_its_app_may_have() {
+    let (mut world, hand) = start(Trust::Unproven, quiet("b"));
+    let first = hand.session(&world);
+    hand.hang_up(&mut world);
+    world.run();
+    let second = return_as(&mut world, vec![first], None);
+    second.hang_up(&mut world);
+    world.run();
+    let late = return_as(&mut world, vec![first], None);
+    late.hang_up(&mut world);
+    world.run();
+    let held = second.session(&world);
+    let third = return_as(&mut world, vec![held], None);
+    assert_eq!(third.registered(&world).unwrap().resumed, Some(true));
+}
+
+#[test]
+fn of_the_sessions_whose_answers_were_lost_a_link_remembers_the_last_seven() {
+    for (at, resumed) in [(0, false), (3, false), (4, true), (11, true)] {
+        let (mut world, mut hand) = start(Trust::Unproven, quiet("b").poison_limit(0));
+        let first = hand.session(&world);
+        let mut made = Vec::new();
+        for _ in 0..12 {
+            hand.hang_up(&mut world);
+            world.run();
+            hand = return_as(&mut world, vec![first], None);
+            made.push(hand.session(&world));
+        }
+        hand.hang_up(&mut world);
+        world.run();
+        let back = return_as(&mut world, vec![made[at]], None);
+        let answer = back.registered(&world).unwrap();
+        assert_eq!(answer.resumed, Some(resumed), "session {at}");
+    }
+}
+
+#[test]
 fn answers_lost_twice_in_a_row_lose_no_session() {
     let (mut world, hand) = start(Trust::Unproven, quiet("b").poison_limit(0));
     let first = hand.session(&world);
