@@ -273,12 +273,12 @@ impl Node {
     pub(crate) fn message(&self, now: Instant, id: MessageId, to: AppId, body: Body) -> Message {
         let (start, unix_ms) = self.epoch;
         let elapsed = now.saturating_duration_since(start);
-        let time = Some((unix_ms + elapsed.as_millis() as f64).round());
+        let elapsed_ms = elapsed.as_secs() as f64 * 1000.0 + f64::from(elapsed.subsec_millis());
         Message {
             id,
             from: self.config.app_id.clone(),
             to,
-            time,
+            time: Some((unix_ms + elapsed_ms).round()),
             body,
         }
     }

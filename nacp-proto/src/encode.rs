@@ -95,10 +95,10 @@ impl Message {
         out.put_u8(write::MAP | keys);
         if let Body::Register(register) = &self.body {
             write_version(out, register.version);
+            out.put_slice(b"\x64type");
         } else {
-            out.put_slice(b"\x61v\xa2\x65major\x02\x65minor\x01");
+            out.put_slice(b"\x61v\xa2\x65major\x02\x65minor\x01\x64type");
         }
-        out.put_slice(b"\x64type");
         write::text(out, self.message_type().as_str());
         out.put_slice(b"\x62id");
         write_id(out, &self.id);
@@ -226,7 +226,15 @@ fn write_version(out: &mut BytesMut, version: Version) {
 }
 
 fn write_id(out: &mut BytesMut, id: &MessageId) {
-    id.with_text(|text| write::text(out, text));
+    match id.uuid_text() {
+        Some(text) => {
+            let mut item = [0; 2 + MessageId::UUID_TEXT_LEN];
+            item[..2].copy_from_slice(b"\x78\x24");
+            item[2..].copy_from_slice(&text);
+            out.put_slice(&item);
+        }
+        None => write::text(out, id.text_in(&mut [0; MessageId::UUID_TEXT_LEN])),
+    }
 }
 
 fn write_kind(out: &mut BytesMut, kind: RequestKind) {

@@ -6,7 +6,7 @@ use smol_str::SmolStr;
 
 use crate::{
     Instance, MessageId, Payload,
-    scan::{Head, MAX_DEPTH, Major, ScanError, Scanner},
+    scan::{DOUBLE, Head, MAX_DEPTH, Major, ScanError, Scanner},
 };
 
 /// The value of one of our own keys: its item, not yet looked into. Empty if the key is not there.
@@ -86,7 +86,11 @@ impl<'a> Field<'a> {
     }
 
     /// Any number, as near as a float gets.
+    #[inline]
     pub(crate) fn number(self) -> Option<f64> {
+        if let [DOUBLE, double @ ..] = self.0 {
+            return Some(f64::from_be_bytes(double.try_into().ok()?));
+        }
         let head = self.head()?;
         match head.major {
             Major::Unsigned => Some(head.argument as f64),

@@ -130,13 +130,10 @@ impl MessageId {
         }
     }
 
-    /// Shows the text's bytes to `show`.
+    /// The text, if it is the canonical text of a UUID.
     #[inline]
-    pub(crate) fn with_text(&self, show: impl FnOnce(&[u8])) {
-        match &self.0 {
-            Repr::Uuid(bytes) => show(&uuid_text::write(*bytes)),
-            Repr::Text(text) => show(text.as_bytes()),
-        }
+    pub(crate) fn uuid_text(&self) -> Option<[u8; Self::UUID_TEXT_LEN]> {
+        self.uuid_bytes().map(uuid_text::write)
     }
 
     /// Length of the text in bytes.

@@ -44,6 +44,15 @@ pub enum ScanError {
     },
 }
 
+/// The first byte of a number in double precision.
+pub(crate) const DOUBLE: u8 = 0xfb;
+
+/// Whether a byte is a whole item: a small number, a boolean, null or undefined.
+#[inline]
+const fn is_whole(byte: u8) -> bool {
+    matches!(byte, 0x00..=0x17 | 0x20..=0x37 | 0xe0..=0xf7)
+}
+
 /// A place in some bytes, from which heads and items are read.
 #[derive(Debug, Clone)]
 pub(crate) struct Scanner<'a> {
@@ -175,22 +184,16 @@ impl<'a> Scanner<'a> {
     /// Goes past one whole item in which at most `depth` levels of arrays, maps and tags nest.
     #[inline]
     pub(crate) fn skip_item(&mut self, depth: usize) -> Result<(), ScanError> {
-        if self.take_single_byte() || self.take_short_text().is_some() {
-            return Ok(());
-        }
-        self.skip_any(depth)
-    }
-
-    /// Goes past an item that is one byte: a small number, a boolean, null or undefined.
-    #[inline]
-    fn take_single_byte(&mut self) -> bool {
         match self.rest {
-            [0x00..=0x17 | 0x20..=0x37 | 0xe0..=0xf7, rest @ ..] => {
-                self.rest = rest;
-                true
+            [first, rest @ ..] if is_whole(*first) => self.rest = rest,
+            [DOUBLE, _, _, _, _, _, _, _, _, rest @ ..] => self.rest = rest,
+            _ => {
+                if self.take_short_text().is_none() {
+                    return self.skip_any(depth);
+                }
             }
-            _ => false,
         }
+        Ok(())
     }
 
     fn skip_any(&mut self, depth: usize) -> Result<(), ScanError> {
@@ -227,11 +230,31 @@ impl<'a> Scanner<'a> {
         while self.more(head, done)? {
             if head.is(Major::Map) {
                 self.skip_item(depth)?;
+            } else if !head.is_indefinite() {
+                done += self.skip_bytes(head.argument - done);
+                if done == head.argument {
+                    break;
+                }
             }
             self.skip_item(depth)?;
             done += 1;
         }
         Ok(())
+    }
+
+    /// Goes past at most `limit` items of one byte each, which in a row are how lists of small
+    /// numbers lie; how many there were.
+    fn skip_bytes(&mut self, limit: u64) -> u64 {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let row = self.rest.get(..limit).unwrap_or(self.rest);
+        let (blocks, _) = row.as_chunks::<16>();
+        let are_whole =
+            |block: &&[u8; 16]| block.iter().fold(true, |all, byte| all & is_whole(*byte));
+        let count = 16 * blocks.iter().take_while(are_whole).count();
+        let (_, row) = row.split_at(count);
+        let count = count + row.iter().take_while(|byte| is_whole(**byte)).count();
+        (_, self.rest) = self.rest.split_at(count);
+        count as u64
     }
 
     /// Whether the array or map that `head` opened goes on behind `done` items or entries; goes past

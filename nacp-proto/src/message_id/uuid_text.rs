@@ -27,12 +27,15 @@ pub(super) fn read(text: &[u8]) -> Option<[u8; 16]> {
     c[..4].copy_from_slice(&text[19..23]);
     c[4..].copy_from_slice(&text[24..28]);
     let (a, d) = (text.first_chunk()?, text.last_chunk()?);
+    let mut is_canonical = [text[8], text[13], text[18], text[23]] == *b"----";
     let mut bytes = [0; 16];
-    for (word, digits) in bytes.chunks_exact_mut(4).zip([a, &b, &c, d]) {
-        word.copy_from_slice(&value(*digits));
+    for (word, text) in bytes.chunks_exact_mut(4).zip([a, &b, &c, d]) {
+        let value = value(*text);
+        // What is no digit, or a capital, does not come out again.
+        is_canonical &= digits(value) == *text;
+        word.copy_from_slice(&value);
     }
-    // What is no digit, a capital, or no hyphen does not come out again.
-    (write(bytes) == *text).then_some(bytes)
+    is_canonical.then_some(bytes)
 }
 
 #[inline]

@@ -7,7 +7,7 @@ use ciborium::{
     Value, cbor,
     tag::{Accepted, Captured, Required},
 };
-use nacp_proto::{Payload, PayloadError, PayloadReadError};
+use nacp_proto::{Message, Payload, PayloadError, PayloadReadError};
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeSeq};
 
 use crate::support::{carrying, good};
@@ -412,6 +412,42 @@ fn indefinite_lengths_and_long_heads_are_read() {
         payload("bf66436972636c6502ff").decode::<Shape>(),
         Ok(Shape::Circle(2.0))
     );
+}
+
+#[test]
+fn a_list_of_small_numbers_ends_where_it_says_wherever_another_item_lies_in_it() {
+    let others = [
+        "18ff",
+        "3818",
+        "f97e00",
+        "fb3ff0000000000000",
+        "6161",
+        "4161",
+        "8101",
+        "a10102",
+    ];
+    for length in 0..70_u8 {
+        let numbers: Vec<u8> = (0..length).map(|number| number % 24).collect();
+        let list = format!("98{length:02x}{}", hex::encode(&numbers));
+        assert_eq!(payload(&list).decode::<Vec<u8>>(), Ok(numbers.clone()));
+        for (at, other) in (0..numbers.len()).zip(others.iter().cycle()) {
+            let (before, after) = (hex::encode(&numbers[..at]), hex::encode(&numbers[at + 1..]));
+            let list = format!("98{length:02x}{before}{other}{after}");
+            assert_eq!(hex::encode(payload(&list).as_cbor()), list);
+        }
+    }
+}
+
+#[test]
+fn a_list_that_ends_early_or_holds_a_break_is_no_item() {
+    for length in 1..70_u8 {
+        let missing = [vec![0x98, length], vec![7; usize::from(length) - 1]].concat();
+        let broken = [missing.clone(), vec![0xff]].concat();
+        for list in [missing, broken] {
+            let message = Message::decode(&carrying(&list));
+            assert!(message.is_err(), "{list:x?}: {message:?}");
+        }
+    }
 }
 
 #[test]
