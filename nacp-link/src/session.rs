@@ -1,5 +1,6 @@
 //! Binding an app to a peer, and what survives it (specification, sections 4.4 and 11).
 
+use std::collections::VecDeque;
 use std::time::Instant;
 
 use nacp_proto::{AppId, Body, Instance, MessageId, PeerInfo, Session};
@@ -165,13 +166,13 @@ impl Node {
             contender: None,
             leaving: None,
             withdrawn: hashbrown::HashSet::new(),
-            given_up: std::collections::VecDeque::new(),
-            endings: std::collections::VecDeque::new(),
+            given_up: VecDeque::new(),
+            endings: VecDeque::new(),
             streams: hashbrown::HashMap::new(),
             subscriptions: hashbrown::HashMap::new(),
             running: hashbrown::HashMap::new(),
             remotes: hashbrown::HashMap::new(),
-            blocked: std::collections::VecDeque::new(),
+            blocked: VecDeque::new(),
             outstanding: crate::load::Load::default(),
             excess: 0,
             foreign: Foreign::default(),
@@ -311,21 +312,11 @@ impl Node {
             let has_waiter = record.own_id().is_none_or(|id| node.waiters.contains(id));
             is_meant(record) && !(keeps(record) && has_waiter)
         });
-        let blocked = self
-            .links
-            .get_mut(id)
-            .map(|link| std::mem::take(&mut link.blocked))
-            .unwrap_or_default();
-        let (stays, goes): (Vec<_>, Vec<_>) = blocked
-            .into_iter()
-            .partition(|record| !is_meant(record) || keeps(record));
-        if let Some(link) = self.links.get_mut(id) {
-            link.blocked = stays.into();
-        }
+        let blocked = self.sift_blocked(id, |record| is_meant(record) && !keeps(record));
         for record in lost {
             self.fail(record, Undelivered::SessionLost);
         }
-        for record in goes {
+        for record in blocked {
             self.fail_blocked(record, Undelivered::SessionLost);
         }
     }
@@ -340,6 +331,20 @@ impl Node {
             self.report_record(MessageReport::RouteError, &record, Reason::TooLarge);
             self.fail(record, Undelivered::TooLarge);
         }
+        for record in self.sift_blocked(id, |record| record.bytes > limit) {
+            self.report_record(MessageReport::RouteError, &record, Reason::TooLarge);
+            self.fail_blocked(record, Undelivered::TooLarge);
+        }
+    }
+
+    fn sift_blocked(&mut self, id: LinkId, goes: impl Fn(&Record) -> bool) -> VecDeque<Record> {
+        let Some(link) = self.links.get_mut(id) else {
+            return VecDeque::new();
+        };
+        let blocked = std::mem::take(&mut link.blocked).into_iter();
+        let (gone, stays) = blocked.partition(goes);
+        link.blocked = stays;
+        gone
     }
 
     /// Rejects the calls of a link that are not in its backlog: ACKed and not answered.

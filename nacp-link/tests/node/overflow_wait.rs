@@ -133,6 +133,31 @@ fn what_the_node_sends_by_itself_passes_the_caps_by_1024_records_then_the_peer_i
 }
 
 #[test]
+fn what_waits_for_room_settles_too_large_when_the_peer_comes_back_smaller() {
+    let (mut world, hand) = start(1);
+    hand.hang_up(&mut world);
+    world.run();
+    let tokens = [
+        world.signal(0, "a", "m1"),
+        world.signal(0, "a", &"x".repeat(1000)),
+        world.signal(0, "a", "m2"),
+    ];
+    assert_eq!(world.node(0).snapshot().blocked, 2);
+    let mut back = world.hand(0, "a");
+    back.holds = vec![hand.session(&world)];
+    back.max_message_bytes = Some(1000);
+    back.ack_all(&mut world, true);
+    back.register(&mut world);
+    world.run();
+    assert_eq!(
+        world.outcomes(0, &tokens),
+        ["delivered", "too-large", "delivered"]
+    );
+    assert_eq!(back.heard(&world)[2..], ["signal m1", "signal m2"]);
+    world.assert_at_rest(0);
+}
+
+#[test]
 fn two_nodes_with_tiny_tables_deliver_everything_in_order() {
     let tiny = |name| {
         quiet(name)
