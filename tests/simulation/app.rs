@@ -25,6 +25,7 @@ pub(crate) fn interest(all: bool) -> Interest {
         MessageReport::InboundError,
         MessageReport::MessageError,
         MessageReport::RouteError,
+        MessageReport::GatewayError,
     ]
     .into_iter()
     .map(Interest::message)
@@ -72,6 +73,7 @@ impl World {
             read: Vec::new(),
             reached: Vec::new(),
             lost_endings: 0,
+            late_endings: 0,
             disconnects_before: known.disconnects.get(&to).copied().unwrap_or(0),
         });
         let known = &mut self.lives[life];

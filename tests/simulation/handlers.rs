@@ -211,7 +211,8 @@ impl World {
         let twins = held.filter(|held| held.uid == uid).count();
         // Behind a gateway, an impostor's answers look like a restart.
         let is_misled = self.had_impostor && self.plan.has_gateway;
-        let is_excused = twins <= self.sent_of(uid).lost_endings;
+        let sent = self.sent_of(uid);
+        let is_excused = twins <= sent.lost_endings + sent.late_endings;
         self.check(is_excused || is_misled, || {
             format!("life {life}: the subscription of #{uid} is doubled")
         });
@@ -284,6 +285,16 @@ impl World {
                 self.check(is_expected, || {
                     format!("life {life}: {reason} for {subject:?}")
                 });
+            }
+            (MessageReport::GatewayError, Some(Body::Unsubscribe { target_sub_id })) => {
+                let from = self.app_of(&subject.envelope.from);
+                let mut senders =
+                    (0..self.lives.len()).filter(|life| self.lives[*life].app == from);
+                let ended =
+                    senders.find_map(|life| self.subscribes.get(&(life, target_sub_id.clone())));
+                if let Some(uid) = ended.copied() {
+                    self.sent[index(uid)].late_endings += 1;
+                }
             }
             (
                 MessageReport::AckWarning
