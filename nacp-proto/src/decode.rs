@@ -117,13 +117,13 @@ impl<'a> Keys<'a> {
             .iter()
             .find(|version| scanner.skip_if(version))?;
         self.version = Field::of_item(USUAL_VERSION);
-        self.message_type = Field::read(scanner, depth).ok()?;
+        self.message_type = Field::read_short_text(scanner)?;
         begins(scanner, b"\x62id")?;
-        self.id = Field::read(scanner, depth).ok()?;
+        self.id = Field::read_short_text(scanner)?;
         begins(scanner, b"\x64from")?;
-        self.from = Field::read(scanner, depth).ok()?;
+        self.from = Field::read_short_text(scanner)?;
         begins(scanner, b"\x62to")?;
-        self.to = Field::read(scanner, depth).ok()?;
+        self.to = Field::read_short_text(scanner)?;
         begins(scanner, b"\x61t")?;
         self.time = Field::read(scanner, depth).ok()?;
         if has_payload {

@@ -40,8 +40,8 @@ impl Message {
         match self.body.payload() {
             Some(payload) if payload.len() > JOINED_PAYLOAD => self.encode_around(payload),
             _ => {
-                let mut out = BytesMut::new();
-                self.encode_into(&mut out);
+                let mut out = BytesMut::with_capacity(self.room_with_payload());
+                self.write(&mut out);
                 Encoded::from(out.freeze())
             }
         }
@@ -50,7 +50,11 @@ impl Message {
     /// Appends the message's bytes to `out`. Allocates only if `out` has no room for them: their
     /// number and 256 more always suffice.
     pub fn encode_into(&self, out: &mut BytesMut) {
-        out.reserve(self.room() + self.body.payload().map_or(0, Payload::len));
+        out.reserve(self.room_with_payload());
+        self.write(out);
+    }
+
+    fn write(&self, out: &mut BytesMut) {
         self.write_head(out);
         self.write_payload(out);
         self.write_meta(out);
@@ -87,6 +91,10 @@ impl Message {
         };
         let apps = self.from.as_str().len() + self.to.as_str().len();
         FIXED_ROOM + self.id.text_len() + apps + names
+    }
+
+    fn room_with_payload(&self) -> usize {
+        self.room() + self.body.payload().map_or(0, Payload::len)
     }
 
     /// Everything before the payload, its key included.

@@ -20,6 +20,14 @@ impl<'a> Field<'a> {
         scanner.take_item(depth).map(Self)
     }
 
+    /// Reads a text of less than 256 bytes, if one is next.
+    #[inline]
+    pub(crate) fn read_short_text(scanner: &mut Scanner<'a>) -> Option<Self> {
+        let before = scanner.rest();
+        scanner.take_short_text()?;
+        Some(Self(scanner.since(before)))
+    }
+
     pub(crate) const fn of_item(item: &'a [u8]) -> Self {
         Self(item)
     }
@@ -100,8 +108,12 @@ impl<'a> Field<'a> {
         }
     }
 
+    #[inline]
     pub(crate) fn message_id(self) -> Option<MessageId> {
-        MessageId::from_wire(&self.text_bytes()?)
+        match Scanner::new(self.0).take_short_text() {
+            Some(text) => MessageId::from_wire(text),
+            None => MessageId::from_wire(&self.text_bytes()?),
+        }
     }
 
     /// 16 bytes as hex.
