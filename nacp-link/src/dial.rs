@@ -141,6 +141,7 @@ impl Node {
     /// The connection for an attempt could not be made.
     pub fn handle_dial_failed(&mut self, now: Instant, dial: DialId) {
         self.fail_dial(now, dial, DialError::TransportClosed);
+        self.settle_room();
     }
 
     /// The connection of an attempt is there: our register goes out.

@@ -60,10 +60,10 @@ impl Node {
         if let Some(dial) = self.dial_of.get(app).copied() {
             self.fail_dial(now, dial, DialError::Terminated);
         }
-        let Some(id) = self.by_app.get(app).copied() else {
-            return self.settle_delivered(token);
-        };
-        self.leave(now, id, token);
+        match self.by_app.get(app).copied() {
+            Some(id) => self.leave(now, id, token),
+            None => self.settle_delivered(token),
+        }
         self.settle_room();
     }
 

@@ -140,6 +140,7 @@ impl Node {
         let message = self.message(now, id, app, body);
         // Its token, if it has one, is settled either way.
         let _ = self.send_via(now, link, &message, Class::Notify, token, Urgency::Refused);
+        self.settle_room();
     }
 }
 

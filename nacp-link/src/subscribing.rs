@@ -36,29 +36,34 @@ impl Node {
             items: None,
             urgency: Urgency::Waits,
         };
-        let id = self.call(now, to, Call::Subscribe, body, options)?;
-        let link = self.waiters.get(&id).map(|waiter| waiter.link);
-        let stream = link.map(|link| {
-            let (to, items) = (to.clone(), Items::default());
-            let stream = self.streams.insert(Stream {
-                link,
-                to,
-                pattern,
-                id: id.clone(),
-                items,
-                live: false,
-            });
-            if let Some(link) = self.links.get_mut(link) {
-                link.streams.insert(id, stream);
-            }
-            (link, stream)
-        });
-        let stream = stream.map(|(link, stream)| {
-            self.use_remote(now, link, to);
-            stream
-        });
+        let stream = self
+            .call(now, to, Call::Subscribe, body, options)
+            .and_then(|id| self.open_stream(now, to, pattern, id));
         self.settle_room();
         stream
+    }
+
+    fn open_stream(
+        &mut self,
+        now: Instant,
+        to: &AppId,
+        pattern: SmolStr,
+        id: MessageId,
+    ) -> Option<StreamId> {
+        let link = self.waiters.get(&id)?.link;
+        let stream = self.streams.insert(Stream {
+            link,
+            to: to.clone(),
+            pattern,
+            id: id.clone(),
+            items: Items::default(),
+            live: false,
+        });
+        if let Some(link) = self.links.get_mut(link) {
+            link.streams.insert(id, stream);
+        }
+        self.use_remote(now, link, to);
+        Some(stream)
     }
 
     /// Ends a subscription of ours: no hit is told after this. The token settles with the answer.
@@ -73,7 +78,8 @@ impl Node {
         }
         self.release_remote(ended.link, &ended.to);
         if self.remove_blocked(ended.link, &ended.id) {
-            return self.settle(token, Settlement::Delivered);
+            self.settle(token, Settlement::Delivered);
+            return self.settle_room();
         }
         if let Some(record) = self.backlog.remove(&Self::own_key(&ended.id)) {
             self.count_out(&record);

@@ -153,6 +153,42 @@ fn a_blocked_send_goes_when_a_session_is_lost() {
 }
 
 #[test]
+fn a_blocked_send_goes_when_an_app_whose_grace_is_over_is_disconnected() {
+    let mut world = World::with([quiet("b").queue_max_count(2).overflow(OverflowPolicy::Wait)]);
+    let a = world.native(0, "a");
+    a.hang_up(&mut world);
+    world.run();
+    world.signals(0, "a", 1..=2);
+    let c = world.native(0, "c");
+    let blocked = world.signal(0, "c", "m3");
+    world.advance_to(secs(119));
+    // Our own register keeps `a` beyond the end of its grace.
+    world.dialled_by(0, "a");
+    world.advance_to(secs(125));
+    let mark = world.mark();
+    assert_eq!(world.outcome(0, blocked), "pending");
+    world.disconnect(0, "a");
+    world.run();
+    assert_eq!(c.heard_since(&world, mark), ["signal m3"]);
+}
+
+#[test]
+fn a_blocked_send_goes_when_a_larger_one_before_it_is_given_up() {
+    let config = quiet("b").overflow(OverflowPolicy::Wait);
+    let mut world = World::with([config.queue_max_bytes(500)]);
+    let a = world.native(0, "a");
+    world.signal(0, "a", "m1");
+    let mark = world.mark();
+    let (_, large) = world.subscribe(0, "a", &"x".repeat(400));
+    world.signal(0, "a", "m2");
+    world.run();
+    assert_eq!(world.node(0).snapshot().blocked, 2);
+    world.unsubscribe(0, large.unwrap());
+    world.run();
+    assert_eq!(a.heard_since(&world, mark), ["signal m1", "signal m2"]);
+}
+
+#[test]
 fn a_blocked_send_goes_when_a_message_fails_to_be_sent() {
     let config = quiet("b").queue_max_count(1).overflow(OverflowPolicy::Wait);
     let mut world = World::with([config]);
