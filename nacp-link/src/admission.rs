@@ -1,5 +1,6 @@
 //! From a send into the backlog, or past it (specification, sections 5 and 6).
 
+use std::collections::VecDeque;
 use std::time::Instant;
 
 use nacp_proto::{AppId, Body, Encoded, Message, MessageId};
@@ -308,13 +309,7 @@ impl Node {
         if self.config.overflow == OverflowPolicy::Wait {
             return;
         }
-        let blocked = self
-            .links
-            .get_mut(id)
-            .map(|link| std::mem::take(&mut link.blocked))
-            .unwrap_or_default();
-        self.blocked.retain(|other| *other != id);
-        for record in blocked {
+        for record in self.take_blocked(id, |_| true) {
             if self.take_withdrawn(id, &record) {
                 continue;
             }
@@ -341,14 +336,24 @@ impl Node {
 
     /// Takes a blocked record out; `false` if it is not there.
     pub(crate) fn remove_blocked(&mut self, id: LinkId, message: &MessageId) -> bool {
+        let is_meant = |record: &Record| record.own_id() == Some(message);
+        !self.take_blocked(id, is_meant).is_empty()
+    }
+
+    /// Takes some of a link's blocked sends out; the others keep their places.
+    pub(crate) fn take_blocked(
+        &mut self,
+        id: LinkId,
+        goes: impl Fn(&Record) -> bool,
+    ) -> VecDeque<Record> {
         let Some(link) = self.links.get_mut(id) else {
-            return false;
+            return VecDeque::new();
         };
-        let at = link
-            .blocked
-            .iter()
-            .position(|record| record.own_id() == Some(message));
-        at.is_some_and(|at| link.blocked.remove(at).is_some())
+        let gone = link.blocked.take(goes);
+        if !gone.is_empty() && link.blocked.is_empty() {
+            self.blocked.retain(|other| *other != id);
+        }
+        gone
     }
 
     /// Admits blocked sends of one link while there is room.
@@ -358,7 +363,7 @@ impl Node {
 
     /// Admits the first blocked send of a link; `false` if there is none or no room for it.
     fn unblock_one(&mut self, id: LinkId) -> bool {
-        let Some(record) = self.take_blocked(id) else {
+        let Some(record) = self.next_blocked(id) else {
             return false;
         };
         let passes = self.passes(&record);
@@ -379,7 +384,7 @@ impl Node {
     }
 
     /// The first blocked send of a link that its caller has not given up.
-    fn take_blocked(&mut self, id: LinkId) -> Option<Record> {
+    fn next_blocked(&mut self, id: LinkId) -> Option<Record> {
         loop {
             let record = self.links.get_mut(id)?.blocked.pop_front()?;
             if !self.take_withdrawn(id, &record) {

@@ -189,24 +189,30 @@ impl Node {
             return;
         };
         let link = waiter.link;
-        // Nobody else can end the subscription, so an unsubscribe goes on without its waiter.
-        if waiter.call == Call::Unsubscribe {
-            return self.reject_waiter(waiter, Undelivered::Timeout);
+        self.withdraw_call(&waiter);
+        self.reject_waiter(waiter, Undelivered::Timeout);
+        self.pump(link);
+    }
+
+    /// Takes a call that nobody waits for any more from wherever it is. Nobody else can end the
+    /// subscription, so an unsubscribe goes on.
+    pub(crate) fn withdraw_call(&mut self, waiter: &Waiter) {
+        let (link, id) = (waiter.link, &waiter.id);
+        if waiter.call == Call::Unsubscribe || self.remove_blocked(link, id) {
+            return;
         }
         match self.backlog.remove(&Self::own_key(id)) {
             Some(record) => {
                 self.count_out(&record);
                 if record.was_submitted {
-                    self.give_up(&waiter);
+                    self.give_up(waiter);
                 }
             }
             None => {
                 self.withdraw(link, id);
-                self.give_up(&waiter);
+                self.give_up(waiter);
             }
         }
-        self.reject_waiter(waiter, Undelivered::Timeout);
-        self.pump(link);
     }
 
     /// A record that is on its way goes on, but not back into the backlog.
@@ -227,9 +233,7 @@ impl Node {
             return false;
         };
         let peer = link.peer().and_then(|peer| self.peers.get(peer));
-        link.blocked
-            .iter()
-            .any(|record| record.own_id() == Some(id))
+        link.blocked.contains(id)
             || peer.is_some_and(|peer| {
                 peer.submitted_records()
                     .any(|record| record.own_id() == Some(id))

@@ -7,7 +7,7 @@ use crate::node::Node;
 use crate::peer::{Peer, Stage};
 use crate::report::Reason;
 use crate::timers::Timer;
-use crate::{Cause, Close, DialId, PeerId, Transmit};
+use crate::{Cause, Close, DialId, PeerId, Transmit, Undelivered};
 
 /// What is known of a connection beside its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -98,7 +98,7 @@ impl Node {
             }
             Stage::Leaving { link, .. } => {
                 let link = *link;
-                self.put_back(link, peer.take_back());
+                self.settle_records(link, peer.take_back(), Undelivered::PeerGone);
                 self.drop_link(now, link, Cause::Unregistered);
             }
         }

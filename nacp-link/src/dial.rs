@@ -250,8 +250,10 @@ impl Node {
                 self.fail_dial(now, dial, DialError::TransportClosed)
             };
         }
-        let old = self.by_app.get(&app).and_then(|id| self.peer_of(*id));
-        if let Some(old) = old {
+        let link = self.by_app.get(&app).copied();
+        if let Some((link, old)) = link.and_then(|link| Some((link, self.peer_of(link)?))) {
+            // Whoever waits to take over would be bound by the end of the old peer.
+            self.refuse_contender(now, link);
             self.lose_peer(now, old, Cause::TakenOver, Close::Abort);
         }
         let kept = self.by_app.get(&app).and_then(|id| self.links.get(*id));

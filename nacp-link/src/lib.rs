@@ -116,6 +116,7 @@ mod accept;
 mod admission;
 mod answers;
 mod beat;
+mod blocked;
 mod calls;
 mod config;
 mod connection;

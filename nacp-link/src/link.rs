@@ -5,10 +5,11 @@ use hashbrown::{HashMap, HashSet};
 use nacp_proto::{AppId, Instance, MessageId, PeerInfo, RequestKind, Session};
 use smol_str::SmolStr;
 
+use crate::blocked::Blocked;
 use crate::ids::LinkId;
 use crate::instances::Instances;
 use crate::load::Load;
-use crate::record::{Items, Record};
+use crate::record::Items;
 use crate::timers::TimerHandle;
 use crate::{LinkState, PeerId, RunningId, StreamId, SubscriptionId, Token, Undelivered};
 
@@ -64,7 +65,7 @@ pub(crate) struct Link {
     pub(crate) running: HashMap<(AppId, MessageId), RunningId>,
     /// Apps behind this gateway that something waits for.
     pub(crate) remotes: HashMap<AppId, Remote>,
-    pub(crate) blocked: VecDeque<Record>,
+    pub(crate) blocked: Blocked,
     /// Everything of it between admission and its end.
     pub(crate) outstanding: Load,
     /// Own records beyond the caps, under `Wait`.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use nacp_proto::AppId;
+use nacp_proto::{AppId, Instance};
 
 use crate::Undelivered;
 use crate::ids::LinkId;
@@ -12,17 +12,35 @@ use crate::subscribing::MAX_GIVEN_UP;
 
 impl Node {
     /// An app that was reached through a gateway is bound directly: what waits for it moves along.
-    pub(crate) fn move_in(&mut self, id: LinkId) {
-        let Some(app) = self.links.get(id).map(|link| link.app.clone()) else {
-            return;
+    /// `true` if it was another instance that was met there.
+    pub(crate) fn move_in(&mut self, id: LinkId) -> bool {
+        let Some(link) = self.links.get(id) else {
+            return false;
         };
+        let (app, instance) = (link.app.clone(), link.info.instance);
+        let mut was_other = false;
         for gateway in self.gateways.clone() {
             if gateway == id {
                 continue;
             }
+            let met = self
+                .links
+                .get(gateway)
+                .and_then(|link| link.remotes.get(&app))
+                .and_then(|remote| remote.instance);
+            was_other |= instance.is_some() && met.is_some_and(|met| Some(met) != instance);
+            self.enter_instance(id, met.or(instance));
             self.move_records(gateway, id, &app);
             self.move_waiters(gateway, id, &app);
             self.move_tables(gateway, id, &app);
+        }
+        self.enter_instance(id, instance);
+        was_other
+    }
+
+    fn enter_instance(&mut self, id: LinkId, instance: Option<Instance>) {
+        if let Some(link) = self.links.get_mut(id) {
+            link.instances.enter(instance);
         }
     }
 
@@ -71,17 +89,7 @@ impl Node {
     }
 
     fn move_blocked(&mut self, gateway: LinkId, id: LinkId, app: &AppId) {
-        let Some(from) = self.links.get_mut(gateway) else {
-            return;
-        };
-        let (moved, stays): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut from.blocked)
-            .into_iter()
-            .partition(|record| is_meant(record, app));
-        if stays.is_empty() {
-            self.blocked.retain(|other| *other != gateway);
-        }
-        from.blocked = stays;
-        for mut record in moved {
+        for mut record in self.take_blocked(gateway, |record| is_meant(record, app)) {
             if !self.take_withdrawn(gateway, &record) {
                 record.link = id;
                 // It waits on, and nothing is settled.

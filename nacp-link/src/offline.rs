@@ -9,7 +9,7 @@ use crate::lifecycle::{self, Step};
 use crate::link::Place;
 use crate::node::{Node, Phase};
 use crate::peer::Peer;
-use crate::record::{Call, Record};
+use crate::record::{Call, Record, Sentinel};
 use crate::report::{MessageReport, Reason};
 use crate::timers::Timer;
 use crate::{Cause, Close, Event, LinkChange, LinkState, StreamEnd, Undelivered};
@@ -24,7 +24,7 @@ impl Node {
             return;
         }
         if link.leaving.is_some() {
-            self.put_back(id, peer.take_back());
+            self.settle_records(id, peer.take_back(), Undelivered::PeerGone);
             return self.drop_link(now, id, Cause::Disconnecting);
         }
         link.place = Place::Offline;
@@ -67,12 +67,12 @@ impl Node {
         }
     }
 
-    /// A sentinel call belongs to its peer and ends with it.
+    /// A subscribe for a sentinel belongs to its peer and ends with it.
     fn forget_sentinel(&mut self, id: LinkId) {
         let calls: Vec<_> = self
             .waiters
             .iter(&id)
-            .filter(|(waiter, _)| matches!(waiter.call, Call::Sentinel(_)))
+            .filter(|(waiter, _)| waiter.call == Call::Sentinel(Sentinel::Set))
             .map(|(waiter, _)| waiter.id.clone())
             .collect();
         for call in calls {
@@ -186,7 +186,13 @@ impl Node {
         unaccepted
     }
 
-    fn settle_records(&mut self, id: LinkId, unaccepted: Vec<Record>, reason: Undelivered) {
+    /// Settles what is on its way to an app, and what waits for it.
+    pub(crate) fn settle_records(
+        &mut self,
+        id: LinkId,
+        unaccepted: Vec<Record>,
+        reason: Undelivered,
+    ) {
         for record in &unaccepted {
             if record.is_acknowledged() {
                 self.submitted.remove(record.bytes);
@@ -198,12 +204,7 @@ impl Node {
         for record in records {
             self.fail(record, reason);
         }
-        let blocked = self
-            .links
-            .get_mut(id)
-            .map(|link| std::mem::take(&mut link.blocked))
-            .unwrap_or_default();
-        for record in blocked {
+        for record in self.take_blocked(id, |_| true) {
             self.fail_blocked(record, reason);
         }
     }

@@ -135,9 +135,18 @@ impl Node {
             .map(|(waiter, _)| waiter.id.clone())
             .collect();
         for call in calls {
-            self.reject_call(&call, reason);
+            if let Some(waiter) = self.take_waiter(&call) {
+                self.withdraw_call(&waiter);
+                self.reject_waiter(waiter, reason);
+            }
+        }
+        for stream in self.live_streams(id, Some(app)) {
+            if let Some(stream) = self.streams.get(stream).map(|stream| stream.id.clone()) {
+                self.remember_given_up(id, app, &stream);
+            }
         }
         self.end_streams(id, Some(app), reason);
+        self.pump(id);
     }
 
     /// `true` if the response is to an end-to-end beat. It tells the app's instance.

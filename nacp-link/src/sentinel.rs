@@ -13,8 +13,17 @@ use crate::report::Reason;
 
 impl Node {
     /// Asks a peer that was foreign for the subscription that it still knows unless it has
-    /// restarted, and sets another.
+    /// restarted, and sets another. A question that an earlier peer left open goes out again with
+    /// the backlog: another one would find the subscription ended.
     pub(crate) fn check_sentinel(&mut self, now: Instant, link: LinkId) {
+        let check = Call::Sentinel(Sentinel::Check);
+        if self
+            .waiters
+            .iter(&link)
+            .any(|(waiter, _)| waiter.call == check)
+        {
+            return;
+        }
         let suspects = self.acked_requests(link);
         let Some(known) = self.links.get_mut(link) else {
             return;
@@ -41,7 +50,7 @@ impl Node {
         self.send_sentinel(now, link, Sentinel::Set, body);
     }
 
-    /// Sends ahead of the backlog, and outside of it: a sentinel is never queued.
+    /// Sends ahead of the backlog, and outside of it.
     fn send_sentinel(&mut self, now: Instant, link: LinkId, sentinel: Sentinel, body: Body) {
         let Some((peer, to)) = self
             .links

@@ -86,7 +86,7 @@ impl Node {
             return;
         };
         // Answers that wait for room count, so that asking without reading stays bounded.
-        if link.running.len() + link.blocked.len() >= self.config.max_running {
+        if link.running.len() + link.blocked.answers() >= self.config.max_running {
             return self.answer_not_ok(
                 now,
                 source.link,

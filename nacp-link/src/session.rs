@@ -7,6 +7,7 @@ use nacp_proto::{AppId, Body, Instance, MessageId, PeerInfo, Session};
 use nacp_queue::Caps;
 
 use crate::admission::Urgency;
+use crate::blocked::Blocked;
 use crate::ids::LinkId;
 use crate::instances::Instances;
 use crate::lifecycle::{self, Step};
@@ -94,7 +95,9 @@ impl Node {
         }
         self.adopt(link);
         self.received.pin(&app);
-        self.move_in(link);
+        if self.move_in(link) {
+            lost = self.lose_moved_session(link, proven);
+        }
         self.sift_too_large(link);
         self.announce_bound(link, resumed);
         let native = self.links.get(link).is_some_and(|link| link.is_native());
@@ -172,7 +175,7 @@ impl Node {
             subscriptions: hashbrown::HashMap::new(),
             running: hashbrown::HashMap::new(),
             remotes: hashbrown::HashMap::new(),
-            blocked: VecDeque::new(),
+            blocked: Blocked::default(),
             outstanding: crate::load::Load::default(),
             excess: 0,
             foreign: Foreign::default(),
@@ -273,7 +276,6 @@ impl Node {
         // what the link has brought along from a gateway's.
         let may_live = is_same && !link.dialled && link.counts.messages_in == 0;
         link.instances.enter(instance);
-        let known = link.instances.known();
         let (app, is_gateway) = (link.app.clone(), link.info.is_gateway);
         self.report_register_warning(&app, Reason::SessionLost);
         // What concerns the apps behind a gateway is theirs, not the gateway's.
@@ -282,18 +284,7 @@ impl Node {
             self.end_served(id, only, Undelivered::SessionLost);
             self.received.forget_source(&app);
         }
-        let streams = self.live_streams(id, only);
-        for stream in &streams {
-            if let Some(again) = self.streams.get(*stream).map(|stream| stream.id.clone()) {
-                self.forget_subscribe(id, &again);
-            }
-        }
-        // What was never ACKed may have been handled, and goes back to nobody who was given it.
-        let keeps = |record: &Record| {
-            (is_same || proven) && is_for_any_instance(record) && record.takers & known == 0
-        };
-        self.sift_backlog(id, only, keeps);
-        self.reject_lost_calls(id, only);
+        let streams = self.settle_lost(id, only, is_same || proven);
         if let Some(link) = self.links.get_mut(id) {
             link.foreign = Foreign::default();
             link.replay.row = 0;
@@ -305,6 +296,39 @@ impl Node {
         Lost { streams, may_live }
     }
 
+    /// An app that was met behind a gateway has bound directly, as another instance.
+    fn lose_moved_session(&mut self, id: LinkId, proven: bool) -> Lost {
+        let Some(app) = self.links.get(id).map(|link| link.app.clone()) else {
+            return Lost::default();
+        };
+        self.report_register_warning(&app, Reason::SessionLost);
+        // Its dedup window stays: it holds what the new instance has sent through the gateway.
+        self.end_served(id, None, Undelivered::SessionLost);
+        Lost {
+            streams: self.settle_lost(id, None, proven),
+            may_live: true,
+        }
+    }
+
+    /// Ends what only the lost session could have answered. What must be subscribed again.
+    fn settle_lost(&mut self, id: LinkId, only: Option<&AppId>, may_retry: bool) -> Vec<StreamId> {
+        let known = self.links.get(id).map(|link| link.instances.known());
+        let streams = self.live_streams(id, only);
+        for stream in &streams {
+            if let Some(again) = self.streams.get(*stream).map(|stream| stream.id.clone()) {
+                self.forget_subscribe(id, &again);
+            }
+        }
+        // What was never ACKed may have been handled, and goes back to nobody who was given it.
+        let keeps = |record: &Record| {
+            let was_given = known.is_some_and(|known| record.takers & known != 0);
+            may_retry && is_for_any_instance(record) && !was_given
+        };
+        self.sift_backlog(id, only, keeps);
+        self.reject_lost_calls(id, only);
+        streams
+    }
+
     /// Ends what waits for a lost session, in backlog and among the blocked.
     fn sift_backlog(&mut self, id: LinkId, only: Option<&AppId>, keeps: impl Fn(&Record) -> bool) {
         let is_meant = |record: &Record| only.is_none_or(|app| record.to == *app);
@@ -312,7 +336,7 @@ impl Node {
             let has_waiter = record.own_id().is_none_or(|id| node.waiters.contains(id));
             is_meant(record) && !(keeps(record) && has_waiter)
         });
-        let blocked = self.sift_blocked(id, |record| is_meant(record) && !keeps(record));
+        let blocked = self.take_blocked(id, |record| is_meant(record) && !keeps(record));
         for record in lost {
             self.fail(record, Undelivered::SessionLost);
         }
@@ -331,20 +355,10 @@ impl Node {
             self.report_record(MessageReport::RouteError, &record, Reason::TooLarge);
             self.fail(record, Undelivered::TooLarge);
         }
-        for record in self.sift_blocked(id, |record| record.bytes > limit) {
+        for record in self.take_blocked(id, |record| record.bytes > limit) {
             self.report_record(MessageReport::RouteError, &record, Reason::TooLarge);
             self.fail_blocked(record, Undelivered::TooLarge);
         }
-    }
-
-    fn sift_blocked(&mut self, id: LinkId, goes: impl Fn(&Record) -> bool) -> VecDeque<Record> {
-        let Some(link) = self.links.get_mut(id) else {
-            return VecDeque::new();
-        };
-        let blocked = std::mem::take(&mut link.blocked).into_iter();
-        let (gone, stays) = blocked.partition(goes);
-        link.blocked = stays;
-        gone
     }
 
     /// Rejects the calls of a link that are not in its backlog: ACKed and not answered.

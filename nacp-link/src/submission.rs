@@ -6,9 +6,10 @@ use nacp_proto::{AppId, MessageId};
 
 use crate::ids::LinkId;
 use crate::instances::Takers;
+use crate::link::Link;
 use crate::node::Node;
 use crate::peer::{Stage, Submitted};
-use crate::record::{Call, Class, Key, Record};
+use crate::record::{Call, Class, Key, Record, Sentinel};
 use crate::report::{MessageReport, Reason};
 use crate::timers::Timer;
 use crate::{Accepted, Lane, OverflowPolicy, PeerId, Settlement, Transmit, Undelivered};
@@ -105,7 +106,8 @@ impl Node {
 
     /// The backlog found at the bind is through, once its last record is ACKed.
     fn finish_replay(&mut self, id: LinkId) {
-        if self.links.get(id).is_none_or(|link| link.replay.until == 0) {
+        let is_done = |link: &Link| link.replay.until == 0 && !link.replay.alone;
+        if self.links.get(id).is_none_or(|link| is_done(link)) {
             return;
         }
         let peer = self.peer_of(id);
@@ -283,7 +285,10 @@ impl Node {
         let Some(record) = record else { return false };
         self.count_out(&record);
         if let Some(link) = self.links.get_mut(record.link) {
-            link.replay.row = 0;
+            // Of a poisoned message it says nothing that a sentinel went well.
+            if !matches!(record.class, Class::Call(Call::Sentinel(_))) {
+                link.replay.row = 0;
+            }
             link.withdrawn.remove(id);
         }
         self.settle(record.token, Settlement::Delivered);
@@ -311,7 +316,7 @@ impl Node {
         records.extend(unaccepted);
         records.sort_by_key(|record| record.seq);
         let (gone, kept): (Vec<_>, Vec<_>) = records.into_iter().partition(|record| {
-            matches!(record.class, Class::Call(Call::Sentinel(_)))
+            record.class == Class::Call(Call::Sentinel(Sentinel::Set))
                 || self.take_withdrawn(id, record)
         });
         for record in gone {

@@ -206,18 +206,19 @@ impl Node {
 
     /// Remembers a subscribe that went out and whose answer may still come.
     pub(crate) fn give_up(&mut self, waiter: &Waiter) {
-        let Some(link) = self
-            .links
-            .get_mut(waiter.link)
-            .filter(|_| waiter.call == Call::Subscribe)
-        else {
-            return;
-        };
-        if link.given_up.len() == MAX_GIVEN_UP {
-            link.given_up.pop_front();
+        if waiter.call == Call::Subscribe {
+            self.remember_given_up(waiter.link, &waiter.to, &waiter.id);
         }
-        link.given_up
-            .push_back((waiter.to.clone(), waiter.id.clone()));
+    }
+
+    /// Remembers a subscription that the other side may still have: a hit of it ends it there.
+    pub(crate) fn remember_given_up(&mut self, link: LinkId, to: &AppId, id: &MessageId) {
+        if let Some(link) = self.links.get_mut(link) {
+            if link.given_up.len() == MAX_GIVEN_UP {
+                link.given_up.pop_front();
+            }
+            link.given_up.push_back((to.clone(), id.clone()));
+        }
     }
 
     pub(crate) fn take_given_up(&mut self, link: LinkId, id: &MessageId) -> bool {

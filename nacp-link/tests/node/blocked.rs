@@ -334,3 +334,32 @@ fn a_requester_that_reads_no_answers_is_bounded_by_the_limit_of_running_requests
     assert!(world.handled(0).len() <= 6, "{:?}", world.handled(0));
     assert!(world.node(0).snapshot().blocked <= 4);
 }
+
+#[test]
+fn blocked_sends_that_are_no_answers_leave_room_for_requests() {
+    let config = quiet("b")
+        .submit_max_count(1)
+        .queue_max_count(1)
+        .max_running(4);
+    let (mut world, hand) = stalled(config);
+    world.signals(0, "a", 1..=20);
+    world.run();
+    assert_eq!(world.node(0).snapshot().blocked, 18);
+    ask(&mut world, &hand, "r1");
+    world.run();
+    assert_eq!(world.handled(0), ["r1"]);
+}
+
+#[test]
+fn a_blocked_call_past_its_limit_is_blocked_no_more() {
+    let config = quiet("b").submit_max_count(1).queue_max_count(1);
+    let (mut world, hand) = stalled(config);
+    world.signals(0, "a", 1..=3);
+    let (token, _) = world.subscribe(0, "a", "y");
+    world.run();
+    assert_eq!(world.node(0).snapshot().blocked, 2);
+    world.advance_to(secs(10));
+    assert_eq!(world.outcome(0, token), "timeout");
+    assert_eq!(world.node(0).snapshot().blocked, 1);
+    assert!(hand.is_open(&world));
+}

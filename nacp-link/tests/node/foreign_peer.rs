@@ -302,3 +302,49 @@ fn a_link_kept_as_foreign_is_kept_when_its_app_returns_as_native() {
     );
     assert!(world.sites[0].node.link(&app("a")).unwrap().is_native);
 }
+
+#[test]
+fn the_poison_rule_counts_no_ack_of_a_sentinel() {
+    let (mut world, mut hand) = start();
+    let token = world.signal(0, "a", "m1");
+    hand.ack_all(&mut world, false);
+    world.run();
+    let mut turns = 0;
+    while world.outcome(0, token) == "pending" {
+        turns += 1;
+        assert!(turns < 20, "{:?}", hand.heard(&world));
+        hand.hang_up(&mut world);
+        world.run();
+        hand = world.foreign(0, "a");
+        let unsubscribe = unsubscribe_of(&world, &hand);
+        hand.ack(&mut world, &unsubscribe);
+        answer(&mut world, &hand, unsubscribe, None);
+        let (_, id) = sentinel(&world, &hand).expect("a new sentinel is subscribed");
+        hand.ack(&mut world, &id);
+        answer(&mut world, &hand, id, None);
+    }
+    assert_eq!((world.outcome(0, token).as_str(), turns), ("poisoned", 5));
+}
+
+#[test]
+fn a_question_for_the_sentinel_that_a_connection_took_along_is_asked_again() {
+    let (mut world, hand) = start();
+    let token = world.request(0, "a", "r1");
+    world.run();
+    hand.hang_up(&mut world);
+    world.run();
+    let second = world.foreign(0, "a");
+    let asked = unsubscribe_of(&world, &second);
+    // It has restarted, and goes again before it answers.
+    second.hang_up(&mut world);
+    world.run();
+    let third = back(&mut world);
+    assert_eq!(unsubscribe_of(&world, &third), asked);
+    let later = world.request(0, "a", "r2");
+    world.run();
+    answer(&mut world, &third, asked, Some("unknown-subscription"));
+    assert_eq!(
+        world.outcomes(0, &[token, later]),
+        ["session-lost", "pending"]
+    );
+}

@@ -394,3 +394,36 @@ fn both_warnings_can_be_observed() {
         ["pending-overflow m1"]
     );
 }
+
+#[test]
+fn a_good_bye_that_is_cut_short_evicts_nothing_of_another_app() {
+    for ends_itself in [false, true] {
+        let config = quiet("b").queue_max_count(4).submit_max_count(4);
+        let (mut world, _) = offline(config, &["c"]);
+        let kept: Vec<_> = ["n1", "n2", "s3", "s4"]
+            .into_iter()
+            .map(|label| send(&mut world, "c", label))
+            .collect();
+        let hand = world.native(0, "a");
+        let mut going = world.signals(0, "a", 1..=4);
+        world.run();
+        world.set_intake(hand.wire, ACCEPTOR, Intake::Stalled);
+        going.extend(world.signals(0, "a", 5..=12));
+        world.run();
+        assert_eq!(world.node(0).snapshot().blocked, 4);
+        if ends_itself {
+            hand.say(&mut world, nacp_proto::Body::Unregister);
+        } else {
+            world.disconnect(0, "a");
+        }
+        world.run();
+        hand.hang_up(&mut world);
+        world.run();
+        assert_eq!(
+            world.outcomes(0, &going),
+            ["peer-gone"; 12],
+            "{ends_itself}"
+        );
+        assert_eq!(world.outcomes(0, &kept), ["pending"; 4], "{ends_itself}");
+    }
+}

@@ -226,3 +226,19 @@ fn with_a_limit_of_zero_everything_is_replayed_for_ever() {
     }
     assert_eq!(world.outcomes(0, &tokens), ["pending"; 3]);
 }
+
+#[test]
+fn one_at_a_time_is_over_at_once_if_the_backlog_is_empty() {
+    let mut world = World::with([quiet("b")]);
+    let mut hand = world.native(0, "a");
+    for _ in 0..3 {
+        hang_up(&mut world, &hand);
+        hand = back(&mut world, &hand);
+    }
+    world.signals(0, "a", 1..=3);
+    world.run();
+    assert_eq!(
+        replayed(&world, &hand),
+        ["signal m1", "signal m2", "signal m3"]
+    );
+}

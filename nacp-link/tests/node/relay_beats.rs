@@ -1,7 +1,7 @@
 //! Beats end to end (specification, sections 4.7, 9 and 11).
 
-use nacp_link::Config;
-use nacp_proto::{AppId, Body, Instance, Message, Payload, Response};
+use nacp_link::{Config, Trust};
+use nacp_proto::{AppId, Body, Instance, Message, MessageId, Payload, Response};
 
 use crate::support::{ACCEPTOR, Hand, World, app, payload, quiet, secs};
 
@@ -199,4 +199,128 @@ fn the_answer_to_an_end_to_end_beat_carries_our_instance() {
         panic!("not a response");
     };
     assert_eq!(response.instance, Some(world.sites[0].node.instance()));
+}
+
+/// `z`, met behind the gateway as one instance, binds directly as another, with all that can wait
+/// for it. How that ended, and what it is told.
+fn returns_directly(instance: Instance, trust: Trust) -> (Vec<String>, Vec<String>) {
+    let mut world = World::with([Config::new(app("a")).heartbeat_interval(Some(secs(60)))]);
+    world.trust = trust;
+    let hand = gateway(&mut world, "g");
+    let (subscribed, _) = world.subscribe(0, "z", "x");
+    let acked = world.request(0, "z", "acked");
+    world.run();
+    for line in ["subscribe x", "request acked"] {
+        ack_as(&mut world, &hand, "z", line);
+    }
+    let parent_id = hand.last_id(&world, "subscribe x");
+    let answer = Response::ok(parent_id, payload("fine"));
+    from(&mut world, &hand, "z", Body::Response(answer));
+    answer_beats(&mut world, &hand, &mut 0, Some(Instance([5; 16])));
+    let unacked = [
+        world.request(0, "z", "unacked"),
+        world.signal(0, "z", "unacked"),
+    ];
+    world.run();
+    let mut direct = world.hand(0, "z");
+    direct.instance = Some(instance);
+    direct.register(&mut world);
+    world.run();
+    let outcomes = world.outcomes(0, &[subscribed, acked, unacked[0], unacked[1]]);
+    let heard = direct
+        .heard(&world)
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
+    (outcomes, heard)
+}
+
+#[test]
+fn an_app_met_behind_a_gateway_that_binds_directly_as_another_instance_has_lost_its_session() {
+    let handshake = ["ack register", "answer register"];
+    let again = ["unsubscribe x", "subscribe x"];
+    let (outcomes, heard) = returns_directly(Instance([6; 16]), Trust::Unproven);
+    assert_eq!(
+        outcomes,
+        ["ok fine", "session-lost", "session-lost", "session-lost"]
+    );
+    assert_eq!(heard, [handshake, again].concat());
+    let (outcomes, heard) = returns_directly(Instance([6; 16]), Trust::Proven);
+    assert_eq!(
+        outcomes,
+        ["ok fine", "session-lost", "pending", "session-lost"]
+    );
+    let sent = [&handshake[..], &["request unacked"], &again].concat();
+    assert_eq!(heard, sent);
+}
+
+#[test]
+fn an_app_met_behind_a_gateway_that_binds_directly_as_itself_goes_on() {
+    let (outcomes, heard) = returns_directly(Instance([5; 16]), Trust::Unproven);
+    assert_eq!(outcomes, ["ok fine", "pending", "pending", "pending"]);
+    assert_eq!(
+        heard,
+        [
+            "ack register",
+            "answer register",
+            "request unacked",
+            "signal unacked"
+        ]
+    );
+}
+
+fn stays_silent(world: &mut World, hand: &Hand, seconds: u64) {
+    let mut seen = 0;
+    let start = world.at().as_secs();
+    for second in start + 1..=start + seconds {
+        world.advance_to(secs(second));
+        answer_beats(world, hand, &mut seen, None);
+    }
+}
+
+fn hit(parent_id: MessageId) -> Body {
+    Body::Notify {
+        parent_id,
+        target_sub_name: "x".into(),
+        hit_sub_name: "x".into(),
+        payload: payload("n1"),
+        seq: Some(0),
+    }
+}
+
+#[test]
+fn a_hit_of_a_stream_that_ended_unroutable_relay_ends_it_at_the_other_side() {
+    let mut world = World::with([Config::new(app("a")).heartbeat_interval(Some(secs(60)))]);
+    let hand = gateway(&mut world, "g");
+    world.subscribe(0, "z", "x");
+    world.run();
+    ack_as(&mut world, &hand, "z", "subscribe x");
+    let parent_id = hand.last_id(&world, "subscribe x");
+    let answer = Response::ok(parent_id.clone(), payload("fine"));
+    from(&mut world, &hand, "z", Body::Response(answer));
+    world.run();
+    stays_silent(&mut world, &hand, 180);
+    assert_eq!(world.node(0).snapshot().streams, 0);
+    let mark = world.mark();
+    from(&mut world, &hand, "z", hit(parent_id));
+    world.run();
+    assert_eq!(hand.heard_since(&world, mark), ["unsubscribe x"]);
+}
+
+#[test]
+fn a_subscribe_that_ended_unroutable_relay_is_withdrawn_and_ended_if_it_succeeds() {
+    let mut world = World::with([Config::new(app("a")).heartbeat_interval(Some(secs(2)))]);
+    let hand = gateway(&mut world, "g");
+    let (token, _) = world.subscribe(0, "z", "x");
+    world.run();
+    stays_silent(&mut world, &hand, 6);
+    assert_eq!(world.outcome(0, token), "unroutable-relay");
+    let mark = world.mark();
+    stays_silent(&mut world, &hand, 20);
+    assert!(!hand.heard_since(&world, mark).contains(&"subscribe x"));
+    let parent_id = hand.last_id(&world, "subscribe x");
+    let answer = Response::ok(parent_id, payload("fine"));
+    from(&mut world, &hand, "z", Body::Response(answer));
+    world.run();
+    assert!(hand.heard_since(&world, mark).contains(&"unsubscribe x"));
 }

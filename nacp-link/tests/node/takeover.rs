@@ -1,6 +1,6 @@
 //! A register for an app that is online through another peer (specification, section 4.2).
 
-use nacp_link::{Close, LinkState, MessageReport};
+use nacp_link::{Close, Connect, LinkState, MessageReport};
 
 use crate::support::{ACCEPTOR, DIALLER, Hand, World, ms, quiet, secs};
 
@@ -320,4 +320,32 @@ fn the_same_process_takes_over_between_two_nodes_and_loses_nothing() {
         [(0, "online"), (2_000, "offline"), (2_000, "online")]
     );
     assert_eq!(world.register_warnings(1), []);
+}
+
+#[test]
+fn an_answer_to_a_register_for_whoever_answers_refuses_who_waits_to_take_over() {
+    let (mut world, old) = with_silent_peer();
+    let now = world.now();
+    let Connect::Dial(dial) = world.node(0).connect(None, None, None) else {
+        panic!("no dial");
+    };
+    let answering = world.dialled_for(0, dial, "a");
+    world.run();
+    let waiting = challenger(&mut world);
+    assert_eq!(waiting.heard(&world), ["ack register"]);
+    answering.admit(&mut world, Some(nacp_proto::Session([7; 16])), Some(false));
+    world.run();
+    assert_eq!(world.now(), now);
+    assert_eq!(
+        waiting.heard(&world),
+        ["ack register", "answer register: appId-in-use"]
+    );
+    assert!(!old.is_open(&world));
+    waiting.hang_up(&mut world);
+    world.run();
+    let mark = world.mark();
+    world.signal(0, "a", "m1");
+    world.run();
+    assert_eq!(world.state(0, "a"), Some(LinkState::Online));
+    assert_eq!(answering.heard_since(&world, mark), ["signal m1"]);
 }
