@@ -118,7 +118,8 @@ impl Node {
             auth: applicant.register.auth.take(),
             trust: known.trust,
         };
-        self.deciding.entry(applicant.app.clone()).or_insert(peer);
+        let asking = self.deciding.entry(applicant.app.clone()).or_default();
+        asking.push(peer);
         known.stage = Stage::Deciding(Box::new(applicant));
         self.tell(Event::Authorize(Box::new(event)));
     }
@@ -133,6 +134,8 @@ impl Node {
             known.stage = stage;
             return;
         };
+        let asking = self.deciding.get(&applicant.app);
+        let is_first = asking.and_then(|asking| asking.first()) == Some(&peer);
         self.forget_deciding(&applicant.app, peer);
         match verdict {
             Verdict::Refuse => {
@@ -143,7 +146,11 @@ impl Node {
             Verdict::AdmitProven => applicant.proven = true,
             Verdict::AdmitAnew => applicant.anew = true,
         }
-        self.decide(now, peer, *applicant);
+        if is_first {
+            self.decide(now, peer, *applicant);
+        } else {
+            self.refuse_applicant(now, peer, &applicant, APP_ID_IN_USE, Payload::empty());
+        }
         self.settle_room();
     }
 
@@ -153,11 +160,7 @@ impl Node {
             let why = Reason::LimitReached.as_str();
             return self.refuse_applicant(now, peer, &applicant, why, Payload::empty());
         }
-        let waits_elsewhere = self
-            .deciding
-            .get(&applicant.app)
-            .is_some_and(|first| *first != peer);
-        if applicant.app == self.config.app_id || waits_elsewhere {
+        if applicant.app == self.config.app_id {
             return self.refuse_applicant(now, peer, &applicant, APP_ID_IN_USE, Payload::empty());
         }
         let link = self.by_app.get(&applicant.app).copied();
@@ -192,8 +195,11 @@ impl Node {
 
     /// A register no longer waits for the policy.
     pub(crate) fn forget_deciding(&mut self, app: &AppId, peer: PeerId) {
-        if self.deciding.get(app) == Some(&peer) {
-            self.deciding.remove(app);
+        if let Some(asking) = self.deciding.get_mut(app) {
+            asking.retain(|other| *other != peer);
+            if asking.is_empty() {
+                self.deciding.remove(app);
+            }
         }
     }
 
@@ -414,6 +420,12 @@ impl Node {
             let answer = self.send_control(now, peer, &to, Body::Response(response));
             return self.expect_ack(peer, answer);
         };
+        if register.info.decl.encoded_len() > self.config.max_decl_bytes {
+            let why = Reason::LimitReached.as_str();
+            let response = Response::not_ok(message_id, why);
+            let answer = self.send_control(now, peer, &to, Body::Response(response));
+            return self.expect_ack(peer, answer);
+        }
         let info = self.own_info();
         let Some(link) = self.links.get_mut(id) else {
             return;

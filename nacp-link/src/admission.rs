@@ -190,7 +190,7 @@ impl Node {
     pub(crate) fn block(&mut self, record: Record) -> Result<(), Undelivered> {
         let id = record.link;
         if let Some(link) = self.links.get_mut(id) {
-            if link.blocked.is_empty() {
+            if !std::mem::replace(&mut link.blocked.is_listed, true) {
                 self.blocked.push_back(id);
             }
             link.blocked.push_back(record);
@@ -336,8 +336,8 @@ impl Node {
 
     /// Takes a blocked record out; `false` if it is not there.
     pub(crate) fn remove_blocked(&mut self, id: LinkId, message: &MessageId) -> bool {
-        let is_meant = |record: &Record| record.own_id() == Some(message);
-        !self.take_blocked(id, is_meant).is_empty()
+        let link = self.links.get_mut(id);
+        link.is_some_and(|link| link.blocked.remove(message).is_some())
     }
 
     /// Takes some of a link's blocked sends out; the others keep their places.
@@ -350,7 +350,7 @@ impl Node {
             return VecDeque::new();
         };
         let gone = link.blocked.take(goes);
-        if !gone.is_empty() && link.blocked.is_empty() {
+        if link.blocked.is_empty() && std::mem::take(&mut link.blocked.is_listed) {
             self.blocked.retain(|other| *other != id);
         }
         gone
@@ -417,11 +417,11 @@ impl Node {
                 break;
             };
             let is_admitted = self.unblock_one(id);
-            if self
-                .links
-                .get(id)
-                .is_none_or(|link| link.blocked.is_empty())
-            {
+            let Some(link) = self.links.get_mut(id) else {
+                continue;
+            };
+            if link.blocked.is_empty() {
+                link.blocked.is_listed = false;
                 continue;
             }
             if !is_admitted && self.is_full() {

@@ -22,12 +22,13 @@ impl Node {
         let Some(interval) = self.config.heartbeat_interval else {
             return;
         };
-        let Some(link) = self.links.get_mut(id) else {
+        let Some(link) = self.links.get_mut(id).filter(|link| link.peer().is_some()) else {
             return;
         };
         if link.dialled {
             return self.send_beat(now, id);
         }
+        self.timers.disarm(&mut link.beat.next);
         link.beat.next = self.timers.arm(now, half(interval), Timer::Beat(id));
     }
 

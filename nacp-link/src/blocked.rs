@@ -9,6 +9,8 @@ use crate::record::{Class, Record};
 pub(crate) struct Blocked {
     records: VecDeque<Record>,
     answers: usize,
+    /// Whether the node has the link among those that take turns.
+    pub(crate) is_listed: bool,
 }
 
 impl Blocked {
@@ -43,6 +45,15 @@ impl Blocked {
 
     pub(crate) fn pop_front(&mut self) -> Option<Record> {
         let record = self.records.pop_front()?;
+        self.answers -= usize::from(is_answer(&record));
+        Some(record)
+    }
+
+    pub(crate) fn remove(&mut self, id: &MessageId) -> Option<Record> {
+        let is_meant = |record: &Record| record.own_id() == Some(id);
+        let record = self
+            .records
+            .remove(self.records.iter().position(is_meant)?)?;
         self.answers -= usize::from(is_answer(&record));
         Some(record)
     }

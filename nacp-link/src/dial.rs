@@ -170,7 +170,7 @@ impl Node {
                 .filter(|link| link.leaving.is_none())
                 .map(|link| link.session.list())
                 .unwrap_or_default(),
-            auth: auth.filter(|_| target.is_some()),
+            auth: auth.filter(|_| target.as_ref().is_some_and(|app| !app.is_any())),
         };
         let to = target.unwrap_or_else(AppId::any);
         let register = self.send_control(now, peer, &to, Body::Register(Box::new(register)));
@@ -196,7 +196,7 @@ impl Node {
             let why = why.unwrap_or_else(|| SmolStr::new_static("malformed"));
             let is_crossed = why == "appId-in-use" && has_crossed(&response.payload);
             return if is_crossed {
-                self.wait_for_crossing(peer, dial)
+                self.wait_for_crossing(peer, dial, from)
             } else {
                 self.fail_dial(now, dial, DialError::Refused { why })
             };
@@ -208,16 +208,37 @@ impl Node {
     }
 
     /// The other side dials us at the same time, and its attempt is the one that counts.
-    fn wait_for_crossing(&mut self, peer: PeerId, id: DialId) {
+    fn wait_for_crossing(&mut self, peer: PeerId, id: DialId, app: AppId) {
         self.close_peer(peer, Close::Flush);
+        if self.is_online(&app) {
+            return self.finish_dials(&app, None, Some(id));
+        }
         let Some(dial) = self.dials.get_mut(id) else {
             return;
         };
         dial.peer = None;
         dial.crossed = true;
-        let target = dial.target.clone();
-        if let Some(app) = target.filter(|app| self.is_online(app)) {
-            self.finish_dials(&app, None, None);
+        if dial.target.is_some() {
+            return;
+        }
+        // Whoever it was at has told its name.
+        match self.dial_of.get(&app).copied() {
+            Some(named) => self.join_dials(id, named),
+            None => {
+                dial.target = Some(app.clone());
+                self.dial_of.insert(app, id);
+            }
+        }
+    }
+
+    /// Ends an attempt with another one at the same app.
+    fn join_dials(&mut self, id: DialId, named: DialId) {
+        let Some(mut dial) = self.dials.remove(id) else {
+            return;
+        };
+        self.timers.disarm(&mut dial.timer);
+        if let Some(named) = self.dials.get_mut(named) {
+            named.tokens.append(&mut dial.tokens);
         }
     }
 
@@ -234,6 +255,9 @@ impl Node {
             session,
             resumed,
         } = registered;
+        if app.is_any() {
+            return self.fail_dial(now, dial, DialError::refused("malformed"));
+        }
         if app == self.config.app_id {
             return self.fail_dial(now, dial, DialError::refused("appId-in-use"));
         }

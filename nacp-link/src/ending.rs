@@ -8,7 +8,7 @@ use crate::admission::Urgency;
 use crate::dial::DialError;
 use crate::ids::LinkId;
 use crate::incoming::Source;
-use crate::link::{Leaving, Place};
+use crate::link::{Leaving, Place, Served};
 use crate::node::{Node, Phase};
 use crate::peer::Stage;
 use crate::record::{Call, Class, Waiter};
@@ -28,7 +28,12 @@ impl Node {
             .get(source.link)
             .is_some_and(|link| link.app == message.from);
         if !is_bound {
-            self.end_served(source.link, Some(&message.from), Undelivered::PeerGone);
+            self.end_served(
+                source.link,
+                Some(&message.from),
+                Served::ALL,
+                Undelivered::PeerGone,
+            );
             return self.end_remote(source.link, &message.from, Undelivered::PeerGone);
         }
         let timer = self

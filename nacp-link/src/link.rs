@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use hashbrown::{HashMap, HashSet};
-use nacp_proto::{AppId, Instance, MessageId, PeerInfo, RequestKind, Session};
+use nacp_proto::{AppId, Encoded, Instance, MessageId, PeerInfo, RequestKind, Session};
 use smol_str::SmolStr;
 
 use crate::blocked::Blocked;
@@ -222,6 +222,9 @@ pub(crate) struct Leaving {
 pub(crate) struct Foreign {
     /// A subscription that the peer still knows unless it has restarted.
     pub(crate) sentinel: Option<MessageId>,
+    /// The question for it, until it is answered: at the next peer it is the same one, for another
+    /// would find the subscription ended.
+    pub(crate) question: Option<(MessageId, Encoded)>,
     /// Relayed records wait for the ACK of our answer to its register.
     pub(crate) holds_relayed: bool,
     /// Requests that are lost if the peer has restarted.
@@ -239,6 +242,8 @@ pub(crate) struct Remote {
     pub(crate) outstanding: Option<MessageId>,
     pub(crate) unanswered: u8,
     pub(crate) instance: Option<Instance>,
+    /// What the node had served when that instance answered last.
+    pub(crate) served: Served,
 }
 
 /// Totals of one link.
@@ -260,6 +265,7 @@ pub(crate) struct Running {
     pub(crate) items: u64,
     /// Why nobody waits for the answer any more.
     pub(crate) cancelled: Option<Undelivered>,
+    pub(crate) since: Served,
 }
 
 /// A subscription that a remote app holds here.
@@ -271,6 +277,16 @@ pub(crate) struct Subscription {
     pub(crate) pattern: SmolStr,
     /// Hits so far.
     pub(crate) items: u64,
+    pub(crate) since: Served,
+}
+
+/// How many requests and subscribes a node has taken on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Served(pub(crate) u64);
+
+impl Served {
+    /// Whatever may ever be served.
+    pub(crate) const ALL: Self = Self(u64::MAX);
 }
 
 /// A subscription of ours at a remote app.

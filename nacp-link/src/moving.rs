@@ -6,36 +6,39 @@ use nacp_proto::{AppId, Instance};
 
 use crate::Undelivered;
 use crate::ids::LinkId;
+use crate::link::Served;
 use crate::node::Node;
 use crate::record::{Class, Key, Record};
 use crate::subscribing::MAX_GIVEN_UP;
 
 impl Node {
     /// An app that was reached through a gateway is bound directly: what waits for it moves along.
-    /// `true` if it was another instance that was met there.
-    pub(crate) fn move_in(&mut self, id: LinkId) -> bool {
-        let Some(link) = self.links.get(id) else {
-            return false;
-        };
+    /// If it was another instance that was met there, what had been served when that answered last.
+    pub(crate) fn move_in(&mut self, id: LinkId) -> Option<Served> {
+        let link = self.links.get(id)?;
         let (app, instance) = (link.app.clone(), link.info.instance);
-        let mut was_other = false;
+        let mut other = None;
         for gateway in self.gateways.clone() {
             if gateway == id {
                 continue;
             }
-            let met = self
+            let remote = self
                 .links
                 .get(gateway)
-                .and_then(|link| link.remotes.get(&app))
-                .and_then(|remote| remote.instance);
-            was_other |= instance.is_some() && met.is_some_and(|met| Some(met) != instance);
+                .and_then(|link| link.remotes.get(&app));
+            let met = remote.and_then(|remote| remote.instance);
+            if met.is_some() && met != instance {
+                other = other.max(remote.map(|remote| remote.served));
+            }
             self.enter_instance(id, met.or(instance));
             self.move_records(gateway, id, &app);
             self.move_waiters(gateway, id, &app);
             self.move_tables(gateway, id, &app);
+            // What was taken away may have been all that the gateway's replay waited for.
+            self.pump(gateway);
         }
         self.enter_instance(id, instance);
-        was_other
+        other
     }
 
     fn enter_instance(&mut self, id: LinkId, instance: Option<Instance>) {

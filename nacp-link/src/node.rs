@@ -11,7 +11,7 @@ use slotmap::SlotMap;
 
 use crate::dial::Dial;
 use crate::ids::LinkId;
-use crate::link::{Link, Running, Stream, Subscription};
+use crate::link::{Link, Running, Served, Stream, Subscription};
 use crate::load::Load;
 use crate::peer::Peer;
 use crate::record::{Key, Record, Waiter};
@@ -57,10 +57,11 @@ pub struct Node {
     pub(crate) gateways: Vec<LinkId>,
     pub(crate) dials: SlotMap<DialId, Dial>,
     pub(crate) dial_of: HashMap<AppId, DialId>,
-    /// Apps whose register waits for the policy, with the peer that asked first.
-    pub(crate) deciding: HashMap<AppId, PeerId>,
+    /// Apps whose register waits for the policy, with the peers in the order in which they asked.
+    pub(crate) deciding: HashMap<AppId, Vec<PeerId>>,
     pub(crate) running: SlotMap<RunningId, Running>,
     pub(crate) subscriptions: SlotMap<SubscriptionId, Subscription>,
+    pub(crate) served: Served,
     pub(crate) streams: SlotMap<StreamId, Stream>,
 
     pub(crate) backlog: Backlog<Record>,
@@ -148,6 +149,7 @@ impl Node {
             deciding: HashMap::new(),
             running: SlotMap::with_key(),
             subscriptions: SlotMap::with_key(),
+            served: Served::default(),
             streams: SlotMap::with_key(),
             backlog: Backlog::new(caps),
             pending: AckPending::new(caps),

@@ -6,10 +6,10 @@ use nacp_proto::AppId;
 
 use crate::ids::LinkId;
 use crate::lifecycle::{self, Step};
-use crate::link::Place;
+use crate::link::{Place, Served};
 use crate::node::{Node, Phase};
 use crate::peer::Peer;
-use crate::record::{Call, Record, Sentinel};
+use crate::record::{Call, Record};
 use crate::report::{MessageReport, Reason};
 use crate::timers::Timer;
 use crate::{Cause, Close, Event, LinkChange, LinkState, StreamEnd, Undelivered};
@@ -67,12 +67,12 @@ impl Node {
         }
     }
 
-    /// A subscribe for a sentinel belongs to its peer and ends with it.
+    /// A sentinel call belongs to its peer and ends with it.
     fn forget_sentinel(&mut self, id: LinkId) {
         let calls: Vec<_> = self
             .waiters
             .iter(&id)
-            .filter(|(waiter, _)| waiter.call == Call::Sentinel(Sentinel::Set))
+            .filter(|(waiter, _)| matches!(waiter.call, Call::Sentinel(_)))
             .map(|(waiter, _)| waiter.id.clone())
             .collect();
         for call in calls {
@@ -158,7 +158,7 @@ impl Node {
         self.settle_records(id, unaccepted, reason);
         self.end_calls(id, reason);
         self.end_streams(id, None, reason);
-        self.end_served(id, None, reason);
+        self.end_served(id, None, Served::ALL, reason);
         self.announce(id, LinkState::Dropped, cause, Reason::Dropped);
         self.remove_link(now, id);
     }

@@ -171,10 +171,11 @@ impl Node {
             return false;
         }
         remote.unanswered = 0;
-        let before = remote.instance;
+        let (before, served) = (remote.instance, remote.served);
         remote.instance = response.instance.or(before);
+        remote.served = self.served;
         if before.is_some() && response.instance.is_some() && before != response.instance {
-            self.lose_remote_session(now, source.link, from);
+            self.lose_remote_session(now, source.link, from, served);
         }
         true
     }

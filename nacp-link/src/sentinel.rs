@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use nacp_proto::{Body, MessageId, Outcome, Response};
+use nacp_proto::{Body, Encoded, MessageId, Outcome, Response};
 use smol_str::SmolStr;
 
 use crate::Undelivered;
@@ -13,26 +13,27 @@ use crate::report::Reason;
 
 impl Node {
     /// Asks a peer that was foreign for the subscription that it still knows unless it has
-    /// restarted, and sets another. A question that an earlier peer left open goes out again with
-    /// the backlog: another one would find the subscription ended.
+    /// restarted, and sets another.
     pub(crate) fn check_sentinel(&mut self, now: Instant, link: LinkId) {
-        let check = Call::Sentinel(Sentinel::Check);
-        if self
-            .waiters
-            .iter(&link)
-            .any(|(waiter, _)| waiter.call == check)
-        {
-            return;
-        }
         let suspects = self.acked_requests(link);
         let Some(known) = self.links.get_mut(link) else {
             return;
         };
         known.foreign.suspects = suspects;
-        match known.foreign.sentinel.take() {
-            Some(id) => {
-                let body = Body::Unsubscribe { target_sub_id: id };
-                self.send_sentinel(now, link, Sentinel::Check, body);
+        let asked = known.foreign.question.take();
+        let sentinel = known.foreign.sentinel.take();
+        let question = asked.or_else(|| {
+            let body = Body::Unsubscribe {
+                target_sub_id: sentinel?,
+            };
+            self.sentinel_message(now, link, body)
+        });
+        match question {
+            Some(question) => {
+                if let Some(link) = self.links.get_mut(link) {
+                    link.foreign.question = Some(question.clone());
+                }
+                self.send_sentinel(link, Sentinel::Check, question);
             }
             None => self.set_sentinel(now, link),
         }
@@ -47,11 +48,30 @@ impl Node {
         let body = Body::Subscribe {
             target_sub_name: name,
         };
-        self.send_sentinel(now, link, Sentinel::Set, body);
+        if let Some(message) = self.sentinel_message(now, link, body) {
+            self.send_sentinel(link, Sentinel::Set, message);
+        }
     }
 
-    /// Sends ahead of the backlog, and outside of it.
-    fn send_sentinel(&mut self, now: Instant, link: LinkId, sentinel: Sentinel, body: Body) {
+    fn sentinel_message(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        body: Body,
+    ) -> Option<(MessageId, Encoded)> {
+        let to = self.links.get(link)?.app.clone();
+        let id = self.fresh_id();
+        let message = self.message(now, id.clone(), to, body);
+        Some((id, message.encode()))
+    }
+
+    /// Sends ahead of the backlog, and outside of it: a sentinel is never queued.
+    fn send_sentinel(
+        &mut self,
+        link: LinkId,
+        sentinel: Sentinel,
+        (id, encoded): (MessageId, Encoded),
+    ) {
         let Some((peer, to)) = self
             .links
             .get(link)
@@ -60,21 +80,19 @@ impl Node {
             return;
         };
         let call = Call::Sentinel(sentinel);
-        let id = self.fresh_id();
-        let message = self.message(now, id.clone(), to.clone(), body);
-        if let Ok(record) = self.address(&message, Some(link), Class::Call(call), None) {
-            self.wait_for(Waiter {
-                id,
-                link,
-                to,
-                call,
-                token: None,
-                timer: None,
-                items: None,
-            });
-            self.count_in(&record);
-            self.submit(peer, record);
-        }
+        let key = Self::own_key(&id);
+        let record = self.record(link, key, to.clone(), Class::Call(call), encoded, None);
+        self.wait_for(Waiter {
+            id,
+            link,
+            to,
+            call,
+            token: None,
+            timer: None,
+            items: None,
+        });
+        self.count_in(&record);
+        self.submit(peer, record);
     }
 
     pub(crate) fn sentinel_answered(
@@ -92,6 +110,9 @@ impl Node {
                 }
             }
             Sentinel::Check => {
+                if let Some(link) = self.links.get_mut(waiter.link) {
+                    link.foreign.question = None;
+                }
                 if let Outcome::NotOk { .. } = response.outcome {
                     self.lose_foreign_session(now, waiter.link);
                 }

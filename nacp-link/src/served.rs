@@ -12,7 +12,7 @@ use crate::admission::Urgency;
 use crate::beat::HEARTBEAT;
 use crate::ids::LinkId;
 use crate::incoming::{Source, envelope_of};
-use crate::link::Running;
+use crate::link::{Running, Served};
 use crate::node::Node;
 use crate::record::Class;
 use crate::report::{MessageReport, Reason, Subject};
@@ -96,6 +96,11 @@ impl Node {
             );
         }
         let (app, id) = (envelope.from, envelope.id);
+        if link.running.contains_key(&(app.clone(), id.clone())) {
+            // A repeat that the dedup window no longer holds.
+            return;
+        }
+        self.served.0 += 1;
         let running = self.running.insert(Running {
             link: source.link,
             app: app.clone(),
@@ -103,6 +108,7 @@ impl Node {
             kind,
             items: 0,
             cancelled: None,
+            since: self.served,
         });
         link.running.insert((app.clone(), id.clone()), running);
         self.tell(Event::Request(Requested {
@@ -325,7 +331,14 @@ impl Node {
     }
 
     /// Ends everything that an app holds here: its handlers and its subscriptions.
-    pub(crate) fn end_served(&mut self, link: LinkId, app: Option<&AppId>, reason: Undelivered) {
+    /// Ends what a link, or one app of it, was served up to then.
+    pub(crate) fn end_served(
+        &mut self,
+        link: LinkId,
+        app: Option<&AppId>,
+        until: Served,
+        reason: Undelivered,
+    ) {
         let reason = self.reason_now(reason);
         let Some(known) = self.links.get_mut(link) else {
             return;
@@ -333,12 +346,18 @@ impl Node {
         let is_meant = |key: &(AppId, MessageId)| app.is_none_or(|app| key.0 == *app);
         let mut running: Vec<_> = known
             .running
-            .extract_if(|key, _| is_meant(key))
+            .extract_if(|key, id| {
+                let since = self.running.get(*id).map(|running| running.since);
+                is_meant(key) && since.is_none_or(|since| since <= until)
+            })
             .map(|(_, id)| id)
             .collect();
         let mut subscriptions: Vec<_> = known
             .subscriptions
-            .extract_if(|key, _| is_meant(key))
+            .extract_if(|key, id| {
+                let since = self.subscriptions.get(*id).map(|held| held.since);
+                is_meant(key) && since.is_none_or(|since| since <= until)
+            })
             .map(|(_, id)| id)
             .collect();
         running.sort_unstable();

@@ -11,7 +11,7 @@ use crate::blocked::Blocked;
 use crate::ids::LinkId;
 use crate::instances::Instances;
 use crate::lifecycle::{self, Step};
-use crate::link::{Beat, Foreign, Link, LinkCounts, Place, Replay, Sessions};
+use crate::link::{Beat, Foreign, Link, LinkCounts, Place, Replay, Served, Sessions};
 use crate::node::Node;
 use crate::peer::Stage;
 use crate::record::{Call, Class, Record, Waiter};
@@ -95,8 +95,8 @@ impl Node {
         }
         self.adopt(link);
         self.received.pin(&app);
-        if self.move_in(link) {
-            lost = self.lose_moved_session(link, proven);
+        if let Some(served) = self.move_in(link) {
+            lost = self.lose_moved_session(link, served, proven);
         }
         self.sift_too_large(link);
         self.announce_bound(link, resumed);
@@ -235,6 +235,10 @@ impl Node {
                 self.subscribe_again(now, stream);
             }
         }
+        if self.peer_of(link) != Some(peer) {
+            // What was subscribed again was more than the other side may be owed.
+            return;
+        }
         if was_foreign {
             self.check_sentinel(now, link);
         } else {
@@ -281,13 +285,12 @@ impl Node {
         // What concerns the apps behind a gateway is theirs, not the gateway's.
         let only = is_gateway.then_some(&app);
         if !may_live {
-            self.end_served(id, only, Undelivered::SessionLost);
+            self.end_served(id, only, Served::ALL, Undelivered::SessionLost);
             self.received.forget_source(&app);
         }
         let streams = self.settle_lost(id, only, is_same || proven);
         if let Some(link) = self.links.get_mut(id) {
             link.foreign = Foreign::default();
-            link.replay.row = 0;
             if !may_live {
                 link.given_up.retain(|(of, _)| *of != app);
                 link.endings.retain(|ending| ending.app != app);
@@ -297,13 +300,14 @@ impl Node {
     }
 
     /// An app that was met behind a gateway has bound directly, as another instance.
-    fn lose_moved_session(&mut self, id: LinkId, proven: bool) -> Lost {
+    fn lose_moved_session(&mut self, id: LinkId, served: Served, proven: bool) -> Lost {
         let Some(app) = self.links.get(id).map(|link| link.app.clone()) else {
             return Lost::default();
         };
         self.report_register_warning(&app, Reason::SessionLost);
-        // Its dedup window stays: it holds what the new instance has sent through the gateway.
-        self.end_served(id, None, Undelivered::SessionLost);
+        // The new instance may have spoken through the gateway: its dedup window and what it was
+        // served since stay.
+        self.end_served(id, None, served, Undelivered::SessionLost);
         Lost {
             streams: self.settle_lost(id, None, proven),
             may_live: true,
@@ -448,14 +452,21 @@ impl Node {
         });
         self.use_remote(now, link, &to);
         // What fails here has ended the stream through its waiter.
-        let _ = self.admit(now, record, Urgency::Forced);
+        let _ = self.admit(now, record, Urgency::Waits);
     }
 
     /// An app behind a gateway has answered as another instance.
-    pub(crate) fn lose_remote_session(&mut self, now: Instant, link: LinkId, app: &AppId) {
+    pub(crate) fn lose_remote_session(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        app: &AppId,
+        served: Served,
+    ) {
         self.report_register_warning(app, Reason::SessionLost);
-        // Its dedup window stays: it holds what the new instance has sent since, and ids are random.
-        self.end_served(link, Some(app), Undelivered::SessionLost);
+        // Its dedup window stays, and what it was served since the old one answered last: the new
+        // instance has spoken already.
+        self.end_served(link, Some(app), served, Undelivered::SessionLost);
         self.reject_lost_calls(link, Some(app));
         for stream in self.live_streams(link, Some(app)) {
             // It may have reached the new instance already.

@@ -9,7 +9,7 @@ use crate::instances::Takers;
 use crate::link::Link;
 use crate::node::Node;
 use crate::peer::{Stage, Submitted};
-use crate::record::{Call, Class, Key, Record, Sentinel};
+use crate::record::{Call, Class, Key, Record};
 use crate::report::{MessageReport, Reason};
 use crate::timers::Timer;
 use crate::{Accepted, Lane, OverflowPolicy, PeerId, Settlement, Transmit, Undelivered};
@@ -316,7 +316,7 @@ impl Node {
         records.extend(unaccepted);
         records.sort_by_key(|record| record.seq);
         let (gone, kept): (Vec<_>, Vec<_>) = records.into_iter().partition(|record| {
-            record.class == Class::Call(Call::Sentinel(Sentinel::Set))
+            matches!(record.class, Class::Call(Call::Sentinel(_)))
                 || self.take_withdrawn(id, record)
         });
         for record in gone {

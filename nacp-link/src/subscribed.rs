@@ -34,12 +34,14 @@ impl Node {
             return self.answer_not_ok(now, source.link, &envelope, None, reason);
         }
         let (app, id, pattern) = (envelope.from.clone(), envelope.id.clone(), pattern.clone());
+        self.served.0 += 1;
         let subscription = self.subscriptions.insert(Subscription {
             link: source.link,
             app: app.clone(),
             id: id.clone(),
             pattern: pattern.clone(),
             items: 0,
+            since: self.served,
         });
         if let Some(link) = self.links.get_mut(source.link)
             && let Some(replaced) = link

@@ -1,10 +1,10 @@
 //! Two nodes that dial each other at once (specification, section 4.2).
 
-use nacp_link::LinkState;
+use nacp_link::{Connect, LinkState};
 use nacp_proto::{Body, Outcome, Payload, Response};
 use serde_json::json;
 
-use crate::support::{ACCEPTOR, DIALLER, World, ms, quiet, secs};
+use crate::support::{ACCEPTOR, DIALLER, Hand, World, ms, quiet, secs};
 
 #[test]
 fn the_greater_app_refuses_crossed_the_other_accepts_and_both_attempts_succeed() {
@@ -70,17 +70,21 @@ fn refused_as_crossing() -> (World, nacp_link::Token) {
     let mut world = World::with([quiet("a")]);
     let (hand, token) = world.dialled_by(0, "b");
     world.advance_to(secs(1));
-    let parent_id = hand.last_id(&world, "register");
-    hand.ack(&mut world, &parent_id);
+    refuse_as_crossing(&mut world, &hand);
+    (world, token)
+}
+
+fn refuse_as_crossing(world: &mut World, hand: &Hand) {
+    let parent_id = hand.last_id(world, "register");
+    hand.ack(world, &parent_id);
     let response = Response {
         outcome: Outcome::NotOk {
             why: Some("appId-in-use".into()),
         },
         ..Response::ok(parent_id, Payload::new(&json!({"crossed": true})).unwrap())
     };
-    hand.say(&mut world, Body::Response(response));
+    hand.say(world, Body::Response(response));
     world.run();
-    (world, token)
 }
 
 #[test]
@@ -158,4 +162,42 @@ fn links_that_come_back_by_crossing_registers_lose_nothing() {
         world.app_reports(1, "a").last(),
         Some(&(1_000, "bound", Some(true)))
     );
+}
+
+#[test]
+fn an_attempt_at_whoever_answers_that_crosses_succeeds_with_the_other_register() {
+    let mut world = World::with([quiet("a"), quiet("b")]);
+    let token = world.token();
+    let Connect::Dial(dial) = world.node(0).connect(None, None, Some(token)) else {
+        panic!("no dial");
+    };
+    let from_a = world.lay(0, dial, 1);
+    let (from_b, token_b) = world.dial(1, 0);
+    world.run();
+    assert_eq!(
+        world.said(from_a, ACCEPTOR),
+        ["ack register", "answer register: appId-in-use"]
+    );
+    assert_eq!(world.said(from_b, ACCEPTOR).len(), 2);
+    assert_eq!(world.outcome(0, token), "connected b");
+    assert_eq!(world.outcome(1, token_b), "connected a");
+    world.advance_to(secs(20));
+    assert_eq!(world.node(0).snapshot().timers, 0);
+}
+
+#[test]
+fn an_attempt_at_whoever_answers_that_crosses_waits_with_the_one_by_name() {
+    let mut world = World::with([quiet("a")]);
+    let token = world.token();
+    let Connect::Dial(dial) = world.node(0).connect(None, None, Some(token)) else {
+        panic!("no dial");
+    };
+    let hand = world.dialled_for(0, dial, "b");
+    world.run();
+    let (_, named) = world.dialled_by(0, "b");
+    world.run();
+    refuse_as_crossing(&mut world, &hand);
+    assert_eq!(world.outcomes(0, &[token, named]), ["pending"; 2]);
+    world.foreign(0, "b");
+    assert_eq!(world.outcomes(0, &[token, named]), ["connected b"; 2]);
 }

@@ -348,3 +348,28 @@ fn a_question_for_the_sentinel_that_a_connection_took_along_is_asked_again() {
         ["session-lost", "pending"]
     );
 }
+
+#[test]
+fn a_question_for_the_sentinel_that_was_acked_and_not_answered_is_asked_again_ahead_of_all() {
+    let (mut world, hand) = start();
+    let token = world.request(0, "a", "r1");
+    world.run();
+    hand.hang_up(&mut world);
+    world.run();
+    world.subscribe(0, "a", "x");
+    let second = world.foreign(0, "a");
+    let asked = unsubscribe_of(&world, &second);
+    second.ack(&mut world, &asked);
+    world.run();
+    second.hang_up(&mut world);
+    world.run();
+    let third = back(&mut world);
+    assert_eq!(unsubscribe_of(&world, &third), asked);
+    let heard = third.heard(&world);
+    let place = |start: &str| heard.iter().position(|line| line.starts_with(start));
+    assert!(place("unsubscribe") < place("subscribe x"), "{heard:?}");
+    answer(&mut world, &third, asked, Some("unknown-subscription"));
+    assert_eq!(world.outcome(0, token), "session-lost");
+    let (name, _) = sentinel(&world, &third).expect("a new sentinel is subscribed");
+    assert_ne!(name, "x");
+}

@@ -242,3 +242,23 @@ fn one_at_a_time_is_over_at_once_if_the_backlog_is_empty() {
         ["signal m1", "signal m2", "signal m3"]
     );
 }
+
+#[test]
+fn an_app_that_restarts_at_the_message_each_time_meets_the_poison_rule_too() {
+    let mut world = World::with([quiet("b")]);
+    world.trust = nacp_link::Trust::Proven;
+    let hand = world.native(0, "a");
+    let token = world.request(0, "a", "r1");
+    world.run();
+    hang_up(&mut world, &hand);
+    for start in 1..=4 {
+        assert_eq!(world.outcome(0, token), "pending", "start {start}");
+        let mut hand = world.hand(0, "a");
+        hand.instance = Some(nacp_proto::Instance([start; 16]));
+        hand.register(&mut world);
+        world.run();
+        assert_eq!(replayed(&world, &hand), ["request r1"], "start {start}");
+        hang_up(&mut world, &hand);
+    }
+    assert_eq!(world.outcome(0, token), "poisoned");
+}

@@ -480,3 +480,25 @@ fn the_ack_of_a_refusal_is_ignored() {
     assert_eq!(world.reported(0, MessageReport::AckError), []);
     assert_eq!(world.reported(0, MessageReport::InboundError), []);
 }
+
+#[test]
+fn a_second_register_with_declarations_over_their_limit_is_refused_and_changes_nothing() {
+    let mut world = World::with([quiet("b").max_decl_bytes(100)]);
+    let hand = world.native(0, "a");
+    say_register(&mut world, &hand, |register| {
+        register.info.decl.events = vec![Entry {
+            name: "e".repeat(200).into(),
+            ..Entry::default()
+        }];
+    });
+    world.run();
+    assert_eq!(
+        hand.heard(&world)[2..],
+        ["ack register", "answer register: limit-reached"]
+    );
+    hand.ack_line(&mut world, "answer register: limit-reached");
+    world.run();
+    let link = world.sites[0].node.link(&app("a")).unwrap();
+    assert_eq!((link.state, link.decl.events.len()), (LinkState::Online, 0));
+    assert_eq!(world.reported(0, MessageReport::AckError), []);
+}

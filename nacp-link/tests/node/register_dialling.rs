@@ -1,7 +1,7 @@
 //! Registering, the dialling side (specification, section 4.1).
 
 use nacp_link::{Close, Connect, DialError, LinkState, MessageReport, Trust};
-use nacp_proto::{AppId, Body, Response, Session};
+use nacp_proto::{AppId, Body, Registered, Response, Session};
 
 use crate::support::{ACCEPTOR, DIALLER, Hand, World, app, ms, payload, quiet, secs};
 
@@ -37,7 +37,7 @@ fn the_response_binds_also_when_it_comes_before_the_ack() {
     let (hand, token) = world.dialled_by(0, "b");
     world.run();
     let register = hand.last_id(&world, "register");
-    let registered = nacp_proto::Registered {
+    let registered = Registered {
         info: hand.info(),
         session: Some(SESSION),
         resumed: Some(false),
@@ -416,7 +416,7 @@ fn messages_close_behind_the_answer_are_handled_in_order_and_are_no_faults() {
         world.run();
         if response_first {
             let register = hand.last_id(&world, "register");
-            let registered = nacp_proto::Registered {
+            let registered = Registered {
                 info: hand.info(),
                 session: Some(SESSION),
                 resumed: Some(false),
@@ -511,5 +511,45 @@ fn the_bind_of_a_proven_connection_is_the_same_as_of_another() {
             world.said(wire, ACCEPTOR),
             ["ack register", "answer register"]
         );
+    }
+}
+
+#[test]
+fn an_answer_of_nobody_is_malformed_and_binds_nothing() {
+    let mut world = World::with([quiet("a")]);
+    let token = world.token();
+    let Connect::Dial(dial) = world.node(0).connect(None, None, Some(token)) else {
+        panic!("no dial");
+    };
+    let hand = world.dialled_for(0, dial, "b");
+    world.run();
+    let registered = Registered {
+        info: hand.info(),
+        session: Some(Session([1; 16])),
+        resumed: Some(false),
+    };
+    let parent_id = hand.last_id(&world, "register");
+    let body = Body::Response(Response::ok(parent_id, registered.to_payload()));
+    let fresh = world.fresh_id();
+    hand.say_as(&mut world, fresh, &AppId::any(), &hand.node, body);
+    world.run();
+    assert_eq!(world.outcome(0, token), "malformed");
+    assert_eq!(world.node(0).snapshot().links, 0);
+}
+
+#[test]
+fn a_register_for_whoever_answers_never_carries_a_credential() {
+    for target in [None, Some(AppId::any())] {
+        let mut world = World::with([quiet("a")]);
+        let Connect::Dial(dial) = world.node(0).connect(target, Some(payload("secret")), None)
+        else {
+            panic!("no dial");
+        };
+        let hand = world.dialled_for(0, dial, "b");
+        world.run();
+        let Body::Register(register) = &hand.last(&world, "register").body else {
+            panic!("not a register");
+        };
+        assert_eq!(register.auth, None);
     }
 }

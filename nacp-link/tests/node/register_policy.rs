@@ -297,3 +297,45 @@ fn state_is_read_again_when_the_policy_answers() {
     assert_eq!(hands[1].heard(&world), ["ack register", "answer register"]);
     assert_eq!(hands[0].heard(&world), refused("limit-reached"));
 }
+
+fn authorize(world: &mut World, hand: &Hand, verdict: Verdict) {
+    let (now, peer) = (world.now(), world.wires[hand.wire].peer(ACCEPTOR));
+    world.node(0).handle_authorized(now, peer, verdict);
+    world.run();
+}
+
+#[test]
+fn a_register_that_was_admitted_and_is_held_owes_nothing_to_one_that_asks_later() {
+    let mut world = World::with([asking("b")]);
+    world.sites[0].verdict = Some(Verdict::Admit);
+    world.native(0, "a");
+    let held = world.hand(0, "a");
+    held.register(&mut world);
+    world.run();
+    assert_eq!(held.heard(&world), ["ack register"]);
+    world.sites[0].verdict = None;
+    let asks = world.hand(0, "a");
+    asks.register(&mut world);
+    world.advance_to(secs(2));
+    assert_eq!(held.heard(&world), ["ack register", "answer register"]);
+    authorize(&mut world, &asks, Verdict::Refuse);
+    assert_eq!(asks.heard(&world), refused("unauthorized"));
+}
+
+#[test]
+fn of_registers_that_wait_for_the_policy_the_next_is_first_when_the_first_has_gone() {
+    let mut world = World::with([asking("b")]);
+    let ask = |world: &mut World| {
+        let hand = world.hand(0, "a");
+        hand.register(world);
+        world.run();
+        hand
+    };
+    let (first, second) = (ask(&mut world), ask(&mut world));
+    first.hang_up(&mut world);
+    world.run();
+    let third = ask(&mut world);
+    authorize(&mut world, &second, Verdict::Admit);
+    assert_eq!(second.heard(&world), ["ack register", "answer register"]);
+    assert_eq!(third.heard(&world), ["ack register"]);
+}

@@ -686,3 +686,27 @@ fn t30_what_a_full_gateway_dropped_is_told_to_its_sender() {
     assert_eq!(world.changes(0, "g"), [(0, "online")]);
     world.assert_at_rest(0);
 }
+
+#[test]
+fn a_cautious_replay_at_a_gateway_goes_on_when_what_it_waits_for_moves_away() {
+    let (mut world, mut gateway) = with_gateway(quiet("a"));
+    world.signal(0, "z", "m1");
+    world.signal(0, "g", "m2");
+    world.run();
+    for _ in 0..2 {
+        gateway.hang_up(&mut world);
+        world.run();
+        let session = gateway.session(&world);
+        gateway = world.hand(0, "g");
+        gateway.is_gateway = true;
+        gateway.holds = vec![session];
+        gateway.register(&mut world);
+        world.run();
+        gateway.ack_last_response(&mut world);
+        world.run();
+    }
+    assert_eq!(gateway.heard(&world)[2..], ["signal m1"]);
+    let direct = world.native(0, "z");
+    assert_eq!(direct.heard(&world)[2..], ["signal m1"]);
+    assert_eq!(gateway.heard(&world)[2..], ["signal m1", "signal m2"]);
+}

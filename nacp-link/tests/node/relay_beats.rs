@@ -203,7 +203,7 @@ fn the_answer_to_an_end_to_end_beat_carries_our_instance() {
 
 /// `z`, met behind the gateway as one instance, binds directly as another, with all that can wait
 /// for it. How that ended, and what it is told.
-fn returns_directly(instance: Instance, trust: Trust) -> (Vec<String>, Vec<String>) {
+fn returns_directly(instance: Option<Instance>, trust: Trust) -> (Vec<String>, Vec<String>) {
     let mut world = World::with([Config::new(app("a")).heartbeat_interval(Some(secs(60)))]);
     world.trust = trust;
     let hand = gateway(&mut world, "g");
@@ -223,7 +223,7 @@ fn returns_directly(instance: Instance, trust: Trust) -> (Vec<String>, Vec<Strin
     ];
     world.run();
     let mut direct = world.hand(0, "z");
-    direct.instance = Some(instance);
+    direct.instance = instance;
     direct.register(&mut world);
     world.run();
     let outcomes = world.outcomes(0, &[subscribed, acked, unacked[0], unacked[1]]);
@@ -239,13 +239,13 @@ fn returns_directly(instance: Instance, trust: Trust) -> (Vec<String>, Vec<Strin
 fn an_app_met_behind_a_gateway_that_binds_directly_as_another_instance_has_lost_its_session() {
     let handshake = ["ack register", "answer register"];
     let again = ["unsubscribe x", "subscribe x"];
-    let (outcomes, heard) = returns_directly(Instance([6; 16]), Trust::Unproven);
+    let (outcomes, heard) = returns_directly(Some(Instance([6; 16])), Trust::Unproven);
     assert_eq!(
         outcomes,
         ["ok fine", "session-lost", "session-lost", "session-lost"]
     );
     assert_eq!(heard, [handshake, again].concat());
-    let (outcomes, heard) = returns_directly(Instance([6; 16]), Trust::Proven);
+    let (outcomes, heard) = returns_directly(Some(Instance([6; 16])), Trust::Proven);
     assert_eq!(
         outcomes,
         ["ok fine", "session-lost", "pending", "session-lost"]
@@ -256,7 +256,7 @@ fn an_app_met_behind_a_gateway_that_binds_directly_as_another_instance_has_lost_
 
 #[test]
 fn an_app_met_behind_a_gateway_that_binds_directly_as_itself_goes_on() {
-    let (outcomes, heard) = returns_directly(Instance([5; 16]), Trust::Unproven);
+    let (outcomes, heard) = returns_directly(Some(Instance([5; 16])), Trust::Unproven);
     assert_eq!(outcomes, ["ok fine", "pending", "pending", "pending"]);
     assert_eq!(
         heard,
@@ -323,4 +323,63 @@ fn a_subscribe_that_ended_unroutable_relay_is_withdrawn_and_ended_if_it_succeeds
     from(&mut world, &hand, "z", Body::Response(answer));
     world.run();
     assert!(hand.heard_since(&world, mark).contains(&"unsubscribe x"));
+}
+
+/// `z` restarts behind the gateway, asks and subscribes at once, and is then found to be another:
+/// by a beat, or since it binds directly. How answers to the old and the new request end, and how
+/// many subscriptions the node still serves.
+fn speaks_before_it_is_noticed(binds_directly: bool) -> (Vec<String>, usize) {
+    let mut world = World::with([Config::new(app("a")).heartbeat_interval(Some(secs(4)))]);
+    let hand = gateway(&mut world, "g");
+    world.request(0, "z", "r1");
+    world.run();
+    ack_as(&mut world, &hand, "z", "request r1");
+    let asks = |world: &mut World, label: &str| {
+        let body = Body::Request {
+            kind: nacp_proto::RequestKind::Event,
+            target: Some("work".into()),
+            payload: payload(label),
+        };
+        from(world, &hand, "z", body);
+        let target_sub_name = label.into();
+        from(world, &hand, "z", Body::Subscribe { target_sub_name });
+        world.run();
+    };
+    asks(&mut world, "old");
+    let mut seen = 0;
+    answer_beats(&mut world, &hand, &mut seen, Some(Instance([5; 16])));
+    asks(&mut world, "new");
+    let snapshot = world.node(0).snapshot();
+    assert_eq!((snapshot.running, snapshot.subscriptions), (2, 2));
+    if binds_directly {
+        let mut direct = world.hand(0, "z");
+        direct.instance = Some(Instance([6; 16]));
+        direct.register(&mut world);
+        world.run();
+    } else {
+        world.advance_to(secs(4));
+        answer_beats(&mut world, &hand, &mut seen, Some(Instance([6; 16])));
+    }
+    let answers = ["old", "new"].map(|label| world.answer(0, label));
+    world.run();
+    let subscriptions = world.node(0).snapshot().subscriptions;
+    (world.outcomes(0, &answers), subscriptions)
+}
+
+#[test]
+fn what_a_new_instance_has_asked_for_before_it_is_noticed_stays() {
+    for binds_directly in [false, true] {
+        let (answers, subscriptions) = speaks_before_it_is_noticed(binds_directly);
+        assert_eq!(answers, ["session-lost", "pending"], "{binds_directly}");
+        assert_eq!(subscriptions, 1, "{binds_directly}");
+    }
+}
+
+#[test]
+fn an_app_met_behind_a_gateway_that_binds_directly_without_an_instance_has_lost_its_session() {
+    let (outcomes, _) = returns_directly(None, Trust::Unproven);
+    assert_eq!(
+        outcomes,
+        ["ok fine", "session-lost", "session-lost", "session-lost"]
+    );
 }

@@ -349,3 +349,28 @@ fn a_missing_payload_and_a_null_one_reach_the_handler_as_they_are() {
         .collect();
     assert_eq!(payloads, [Payload::null(), Payload::undefined()]);
 }
+
+#[test]
+fn a_repeat_that_the_dedup_window_has_forgotten_starts_no_second_handler() {
+    let mut world = World::with([quiet("b").queue_max_count(4).dedup_window(4)]);
+    let hand = world.native(0, "a");
+    ask(&mut world, &hand, RequestKind::Event, "q1", "r1");
+    for number in 0..8 {
+        hand.signal(&mut world, &format!("m{number}"));
+    }
+    world.run();
+    let mark = world.mark();
+    ask(&mut world, &hand, RequestKind::Event, "q1", "r1");
+    world.run();
+    assert_eq!(hand.heard_since(&world, mark), ["ack r1"]);
+    assert_eq!(world.node(0).snapshot().running, 1);
+    let runs = world
+        .handled(0)
+        .iter()
+        .filter(|label| **label == "r1")
+        .count();
+    assert_eq!(runs, 1);
+    world.answer(0, "r1");
+    world.run();
+    assert_eq!(world.node(0).snapshot().running, 0);
+}

@@ -201,3 +201,37 @@ fn t21_ten_turns_of_both_kinds_leave_one_subscription_each() {
         assert_eq!(world.sites[0].hits.len(), before + 3);
     }
 }
+
+#[test]
+fn more_streams_than_the_node_may_owe_are_subscribed_again_under_wait() {
+    let config = quiet("b")
+        .queue_max_count(8)
+        .overflow(nacp_link::OverflowPolicy::Wait);
+    let mut world = World::with([config]);
+    let mut hand = world.native(0, "a");
+    hand.ack_all(&mut world, true);
+    let count = 1100;
+    for number in 0..count {
+        world.subscribe(0, "a", &format!("x{number}"));
+        world.run();
+        let line = format!("subscribe x{number}");
+        hand.respond(&mut world, &line, "fine");
+        world.run();
+    }
+    assert_eq!(world.node(0).snapshot().streams, count);
+    hand.hang_up(&mut world);
+    world.run();
+    hand = world.hand(0, "a");
+    hand.instance = Some(nacp_proto::Instance([9; 16]));
+    hand.ack_all(&mut world, true);
+    hand.register(&mut world);
+    world.run();
+    let again = hand
+        .heard(&world)
+        .iter()
+        .filter(|line| line.starts_with("subscribe x"))
+        .count();
+    assert_eq!(again, count);
+    assert!(hand.is_open(&world));
+    assert_eq!(world.peer_errors(0), []);
+}
