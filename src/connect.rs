@@ -129,7 +129,7 @@ impl Connect {
     }
 
     /// The credential for the other side's policy, in place of the builder's. It is never sent to a
-    /// target without an app.
+    /// target without an app, nor when the link to whoever answered there is made again.
     pub fn auth(mut self, auth: Payload) -> Self {
         self.auth = Some(auth);
         self
@@ -149,11 +149,13 @@ impl Connect {
 
     async fn online(self) -> Result<AppId, ConnectError> {
         let target = self.target?;
-        let auth = self.auth.clone();
-        let app = (self.core.connect(&target, auth, self.over).online()).await?;
+        // Whoever answered at an address alone has only said who it is.
+        let auth = self.auth.filter(|_| target.app().is_some());
+        let connecting = self.core.connect(&target, auth.clone(), self.over);
+        let app = connecting.online().await?;
         if self.reconnect.enabled {
             self.core
-                .keep_online(app.clone(), target, self.reconnect, self.auth);
+                .keep_online(app.clone(), target, self.reconnect, auth);
         }
         Ok(app)
     }

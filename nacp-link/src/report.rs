@@ -109,6 +109,21 @@ impl Report {
             Self::Message { kind, .. } => SmolStr::new_static(kind.as_str()),
         }
     }
+
+    /// Whether it tells of a notify. Who forwards such a report as a notify feeds it with itself.
+    pub fn is_of_notify(&self) -> bool {
+        match self {
+            Self::Inbound { subject, .. }
+            | Self::Outbound { subject, .. }
+            | Self::Message { subject, .. } => subject.type_name == MessageType::Notify.as_str(),
+            Self::PeerConnect { .. }
+            | Self::PeerDisconnect { .. }
+            | Self::PeerError { .. }
+            | Self::App { .. }
+            | Self::RegisterError { .. }
+            | Self::RegisterWarning { .. } => false,
+        }
+    }
 }
 
 /// The reports that have a message and a reason.

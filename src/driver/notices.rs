@@ -122,9 +122,10 @@ impl Core {
         match notice {
             Notice::Report(report) => {
                 let name = report.name();
+                let may_leave = self.parts.exposes_internal_events && !report.is_of_notify();
                 let value = Value::from(Arc::new(report));
                 self.bus.emit(&name, &value);
-                if self.parts.exposes_internal_events {
+                if may_leave {
                     self.forward(&name, None, || value.to_payload());
                 }
             }

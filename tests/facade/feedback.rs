@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use nacp::proto::MessageType;
+use nacp::link::Reason;
+use nacp::proto::{Body, MessageType};
 use nacp::{Builder, LinkState, NApp, SubscribeError, Subscription};
 
 use crate::support::{Net, Outcome, sees, target, until, within};
@@ -164,4 +165,25 @@ async fn exposed_traffic_of_a_ring_of_three_comes_to_rest() -> Outcome {
         assert!(notifies < 100, "{notifies} notifies");
     }
     Ok(())
+}
+
+over_lines! {
+    async fn a_report_of_a_notify_that_found_no_way_is_told_at_home_alone(net: Net) -> Outcome {
+        let b = exposing(net.server("b")).start().await?;
+        let mut hand = net.hand("a", &b).await;
+        // Nothing but what the control lane carries is small enough for it.
+        hand.info.max_message_bytes = Some(1);
+        hand.register(&[]).await?;
+        for pattern in ["nacp:internal:route:error", "x"] {
+            hand.tell(Body::Subscribe { target_sub_name: pattern.into() });
+            assert!(hand.is_answered().await);
+        }
+        // Both answers, and the notify that tells of the second.
+        until("the reports", || b.totals().count_of(Reason::TooLarge) >= 3).await;
+        for _ in 0..3 {
+            assert!(hand.is_answered().await);
+        }
+        assert_eq!(b.totals().count_of(Reason::TooLarge), 3);
+        Ok(())
+    }
 }

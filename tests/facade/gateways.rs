@@ -10,6 +10,7 @@ use nacp::{
 
 use crate::proxy::Proxy;
 use crate::support::{Net, Outcome, app, reported, sees, target, within};
+use crate::wire::Wire;
 
 async fn count(ctx: EventContext, up_to: u64) -> Result<u64, HandlerError> {
     for n in 1..=up_to {
@@ -260,6 +261,27 @@ async fn subscriptions_through_a_gateway_survive_its_loss_and_return() -> Outcom
                 .decode::<u32>()?,
             round
         );
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_credential_does_not_follow_whoever_answered_when_the_link_is_made_again() -> Outcome {
+    let net = Net::Wire(Wire::default());
+    let secret = nacp::Payload::new("sesame")?;
+    for (named, carried) in [(false, None), (true, Some(secret))] {
+        let mut hands = net.hands("b").await;
+        let a = net.node("a").auth("sesame").start().await?;
+        let to = hands.target();
+        let address = to.trim_start_matches("b@");
+        let connecting = a.connect(if named { &to } else { address }).into_future();
+        let connecting = tokio::spawn(connecting);
+        let mut first = hands.accept().await;
+        assert_eq!(first.admit(false, 1).await.auth, carried, "named: {named}");
+        connecting.await??;
+        first.cut();
+        let mut again = hands.accept().await;
+        assert_eq!(again.asked().await.1.auth, carried, "named: {named}");
     }
     Ok(())
 }
