@@ -6,7 +6,7 @@ use nacp_link::{
     Answer, Event, MessageReport, Reason, Report, Requested, RunningId, Subject, SubscriptionId,
     Undelivered, Verdict,
 };
-use nacp_proto::{Body, RequestKind, Signal};
+use nacp_proto::{AppId, Body, MessageId, RequestKind, Signal};
 
 use super::life::{Run, Subscription};
 use super::oracle::index;
@@ -287,14 +287,7 @@ impl World {
                 });
             }
             (MessageReport::GatewayError, Some(Body::Unsubscribe { target_sub_id })) => {
-                let from = self.app_of(&subject.envelope.from);
-                let mut senders =
-                    (0..self.lives.len()).filter(|life| self.lives[*life].app == from);
-                let ended =
-                    senders.find_map(|life| self.subscribes.get(&(life, target_sub_id.clone())));
-                if let Some(uid) = ended.copied() {
-                    self.sent[index(uid)].late_endings += 1;
-                }
+                self.ending_lost(life, &subject.envelope.from, target_sub_id);
             }
             (
                 MessageReport::AckWarning
@@ -308,10 +301,7 @@ impl World {
                 if let Some(Body::Unsubscribe { target_sub_id }) = body
                     && !matches!(reason, Reason::Timeout | Reason::RelayRetry)
                 {
-                    let ended = self.subscribes.get(&(life, target_sub_id.clone()));
-                    if let Some(uid) = ended.copied() {
-                        self.sent[index(uid)].lost_endings += 1;
-                    }
+                    self.ending_lost(life, &subject.envelope.from, target_sub_id);
                 }
                 if is_by_node(body.as_ref()) {
                     let app = self.app_of(&subject.envelope.to);
@@ -319,6 +309,23 @@ impl World {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// An unsubscribe of an app was lost with a reason: for good at the app itself; one that was
+    /// lost on its way through a gateway comes again.
+    fn ending_lost(&mut self, life: usize, from: &AppId, subscription: &MessageId) {
+        let from = self.app_of(from);
+        let mut senders = (0..self.lives.len()).filter(|sender| self.lives[*sender].app == from);
+        let ended = senders.find_map(|sender| {
+            let key = (sender, subscription.clone());
+            self.subscribes.get(&key).copied()
+        });
+        let is_own = self.lives[life].app == from;
+        if let Some(uid) = ended {
+            let sent = &mut self.sent[index(uid)];
+            sent.lost_endings += usize::from(is_own);
+            sent.late_endings += usize::from(!is_own);
         }
     }
 }

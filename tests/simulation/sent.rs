@@ -60,7 +60,7 @@ pub(crate) struct Sent {
     pub(crate) reached: Vec<usize>,
     /// Unsubscribes that were to end it, and were lost with a reason.
     pub(crate) lost_endings: usize,
-    /// Unsubscribes that were to end it, and that a gateway had no room for: they come again.
+    /// Unsubscribes that were to end it, and that a gateway has lost: they come again.
     pub(crate) late_endings: usize,
     pub(crate) disconnects_before: u32,
 }
