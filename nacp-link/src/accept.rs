@@ -320,7 +320,8 @@ impl Node {
             resumed: Some(resumed),
         };
         for id in &applicant.ids {
-            let answer = self.answer_register(now, peer, &applicant.app, id, &registered);
+            let response = Response::ok(id.clone(), registered.to_payload());
+            let answer = self.answer_register(now, peer, &applicant.app, response);
             self.register_answered(bound.link, answer);
         }
         self.finish_bind(now, bound);
@@ -331,15 +332,9 @@ impl Node {
         now: Instant,
         peer: PeerId,
         to: &AppId,
-        id: &MessageId,
-        registered: &Registered,
+        response: Response,
     ) -> MessageId {
-        let answer = self.send_control(
-            now,
-            peer,
-            to,
-            Body::Response(Response::ok(id.clone(), registered.to_payload())),
-        );
+        let answer = self.send_control(now, peer, to, Body::Response(response));
         self.expect_ack(peer, answer.clone());
         answer
     }
@@ -417,14 +412,13 @@ impl Node {
                 Reason::Malformed,
             );
             let response = Response::not_ok(message_id, Reason::Malformed.as_str());
-            let answer = self.send_control(now, peer, &to, Body::Response(response));
-            return self.expect_ack(peer, answer);
+            self.answer_register(now, peer, &to, response);
+            return;
         };
         if register.info.decl.encoded_len() > self.config.max_decl_bytes {
-            let why = Reason::LimitReached.as_str();
-            let response = Response::not_ok(message_id, why);
-            let answer = self.send_control(now, peer, &to, Body::Response(response));
-            return self.expect_ack(peer, answer);
+            let response = Response::not_ok(message_id, Reason::LimitReached.as_str());
+            self.answer_register(now, peer, &to, response);
+            return;
         }
         let info = self.own_info();
         let Some(link) = self.links.get_mut(id) else {
@@ -436,7 +430,8 @@ impl Node {
             session: link.session.current,
             resumed: Some(true),
         };
-        self.answer_register(now, peer, &to, &message_id, &registered);
+        let response = Response::ok(message_id, registered.to_payload());
+        self.answer_register(now, peer, &to, response);
     }
 
     pub(crate) fn is_online(&self, app: &AppId) -> bool {

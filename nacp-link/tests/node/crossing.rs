@@ -188,11 +188,7 @@ fn an_attempt_at_whoever_answers_that_crosses_succeeds_with_the_other_register()
 #[test]
 fn an_attempt_at_whoever_answers_that_crosses_waits_with_the_one_by_name() {
     let mut world = World::with([quiet("a")]);
-    let token = world.token();
-    let Connect::Dial(dial) = world.node(0).connect(None, None, Some(token)) else {
-        panic!("no dial");
-    };
-    let hand = world.dialled_for(0, dial, "b");
+    let (hand, token) = world.dialled_unnamed(0, "b");
     world.run();
     let (_, named) = world.dialled_by(0, "b");
     world.run();

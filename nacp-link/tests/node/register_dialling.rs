@@ -328,11 +328,7 @@ fn a_register_to_the_wildcard_never_carries_the_credential() {
 #[test]
 fn a_register_to_the_wildcard_that_nobody_answers_times_out() {
     let mut world = World::with([quiet("a")]);
-    let token = world.token();
-    let Connect::Dial(dial) = world.node(0).connect(None, None, Some(token)) else {
-        panic!("expected a dial");
-    };
-    world.dialled_for(0, dial, "b");
+    let (_, token) = world.dialled_unnamed(0, "b");
     world.advance_to(secs(10));
     assert_eq!(world.outcome(0, token), "response-timeout");
 }
@@ -343,11 +339,7 @@ fn a_register_to_the_wildcard_that_nobody_answers_times_out() {
 fn an_answer_to_the_wildcard_from_an_app_that_has_come_online_since_changes_nothing() {
     for is_gone in [false, true] {
         let mut world = World::with([quiet("a")]);
-        let token = world.token();
-        let Connect::Dial(dial) = world.node(0).connect(None, None, Some(token)) else {
-            panic!("expected a dial");
-        };
-        let slow = world.dialled_for(0, dial, "b");
+        let (slow, token) = world.dialled_unnamed(0, "b");
         world.run();
         let living = world.native(0, "b");
         assert_eq!(world.outcome(0, token), "pending");
@@ -377,11 +369,7 @@ fn an_answer_to_the_wildcard_from_an_app_that_has_come_online_since_changes_noth
 fn an_answer_to_the_wildcard_from_an_app_that_was_online_before_takes_over() {
     let mut world = World::with([quiet("a")]);
     let old = world.native(0, "b");
-    let token = world.token();
-    let Connect::Dial(dial) = world.node(0).connect(None, None, Some(token)) else {
-        panic!("expected a dial");
-    };
-    let new = world.dialled_for(0, dial, "b");
+    let (new, token) = world.dialled_unnamed(0, "b");
     world.run();
     new.admit(&mut world, Some(SESSION), Some(false));
     world.run();
@@ -517,11 +505,7 @@ fn the_bind_of_a_proven_connection_is_the_same_as_of_another() {
 #[test]
 fn an_answer_of_nobody_is_malformed_and_binds_nothing() {
     let mut world = World::with([quiet("a")]);
-    let token = world.token();
-    let Connect::Dial(dial) = world.node(0).connect(None, None, Some(token)) else {
-        panic!("no dial");
-    };
-    let hand = world.dialled_for(0, dial, "b");
+    let (hand, token) = world.dialled_unnamed(0, "b");
     world.run();
     let registered = Registered {
         info: hand.info(),

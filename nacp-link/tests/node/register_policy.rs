@@ -26,6 +26,12 @@ fn asking(name: &str) -> nacp_link::Config {
     quiet(name).admittance(Admittance::Ask)
 }
 
+fn authorize(world: &mut World, hand: &Hand, verdict: Verdict) {
+    let (now, peer) = (world.now(), world.wires[hand.wire].peer(ACCEPTOR));
+    world.node(0).handle_authorized(now, peer, verdict);
+    world.run();
+}
+
 #[test]
 fn a_refusal_is_an_ack_and_a_response_and_a_close_that_waits_for_the_other_side() {
     let mut world = World::with([quiet("b")]);
@@ -112,10 +118,7 @@ fn a_register_that_waits_for_the_policy_is_acked_at_once_and_not_again() {
     assert_eq!(hand.heard(&world), ["ack register"]);
     assert_eq!(world.state(0, "a"), None);
     world.advance_to(ms(500));
-    let peer = world.wires[hand.wire].peer(ACCEPTOR);
-    let now = world.now();
-    world.node(0).handle_authorized(now, peer, Verdict::Admit);
-    world.run();
+    authorize(&mut world, &hand, Verdict::Admit);
     assert_eq!(hand.heard(&world), ["ack register", "answer register"]);
     assert_eq!(world.app_reports(0, "a"), [(500, "bound", Some(false))]);
 }
@@ -141,10 +144,7 @@ fn messages_beside_a_register_that_waits_are_kept_in_order_and_handled_behind_th
     }
     world.run();
     assert_eq!(world.handled(0), Vec::<&str>::new());
-    let peer = world.wires[hand.wire].peer(ACCEPTOR);
-    let now = world.now();
-    world.node(0).handle_authorized(now, peer, Verdict::Admit);
-    world.run();
+    authorize(&mut world, &hand, Verdict::Admit);
     assert_eq!(world.handled(0), ["m1", "m2", "m3"]);
     assert_eq!(
         hand.heard(&world),
@@ -168,10 +168,7 @@ fn messages_beside_a_register_that_is_refused_are_discarded_and_no_faults() {
         hand.signal(&mut world, "m");
     }
     world.run();
-    let peer = world.wires[hand.wire].peer(ACCEPTOR);
-    let now = world.now();
-    world.node(0).handle_authorized(now, peer, Verdict::Refuse);
-    world.run();
+    authorize(&mut world, &hand, Verdict::Refuse);
     assert_eq!(hand.heard(&world), refused("unauthorized"));
     assert_eq!(world.handled(0), Vec::<&str>::new());
     assert_eq!(world.reported(0, MessageReport::InboundError), []);
@@ -189,10 +186,7 @@ fn above_a_mebibyte_beside_a_register_that_waits_the_node_stops_reading_until_th
     }
     world.run();
     assert!(world.wires[hand.wire].paused[ACCEPTOR]);
-    let peer = world.wires[hand.wire].peer(ACCEPTOR);
-    let now = world.now();
-    world.node(0).handle_authorized(now, peer, Verdict::Admit);
-    world.run();
+    authorize(&mut world, &hand, Verdict::Admit);
     assert!(!world.wires[hand.wire].paused[ACCEPTOR]);
     assert_eq!(world.handled(0).len(), 4);
 }
@@ -205,10 +199,7 @@ fn a_second_register_on_the_peer_that_waits_is_acked_and_answered_with_the_first
     let second = hand.register(&mut world);
     world.run();
     assert_eq!(hand.heard(&world), ["ack register", "ack register"]);
-    let peer = world.wires[hand.wire].peer(ACCEPTOR);
-    let now = world.now();
-    world.node(0).handle_authorized(now, peer, Verdict::Admit);
-    world.run();
+    authorize(&mut world, &hand, Verdict::Admit);
     assert_eq!(
         hand.heard(&world)[2..],
         ["answer register", "answer register"]
@@ -237,10 +228,7 @@ fn a_register_of_the_same_app_on_another_peer_is_refused_while_the_first_waits()
     world.run();
     assert_eq!(second.heard(&world), refused("appId-in-use"));
     assert_eq!(first.heard(&world), ["ack register"]);
-    let peer = world.wires[first.wire].peer(ACCEPTOR);
-    let now = world.now();
-    world.node(0).handle_authorized(now, peer, Verdict::Admit);
-    world.run();
+    authorize(&mut world, &first, Verdict::Admit);
     assert_eq!(first.heard(&world), ["ack register", "answer register"]);
 }
 
@@ -289,19 +277,10 @@ fn state_is_read_again_when_the_policy_answers() {
     }
     world.run();
     for hand in [&hands[1], &hands[0]] {
-        let peer = world.wires[hand.wire].peer(ACCEPTOR);
-        let now = world.now();
-        world.node(0).handle_authorized(now, peer, Verdict::Admit);
-        world.run();
+        authorize(&mut world, hand, Verdict::Admit);
     }
     assert_eq!(hands[1].heard(&world), ["ack register", "answer register"]);
     assert_eq!(hands[0].heard(&world), refused("limit-reached"));
-}
-
-fn authorize(world: &mut World, hand: &Hand, verdict: Verdict) {
-    let (now, peer) = (world.now(), world.wires[hand.wire].peer(ACCEPTOR));
-    world.node(0).handle_authorized(now, peer, verdict);
-    world.run();
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A register for an app that is online through another peer (specification, section 4.2).
 
-use nacp_link::{Close, Connect, LinkState, MessageReport};
+use nacp_link::{Close, LinkState, MessageReport};
 
 use crate::support::{ACCEPTOR, DIALLER, Hand, World, ms, quiet, secs};
 
@@ -326,10 +326,7 @@ fn the_same_process_takes_over_between_two_nodes_and_loses_nothing() {
 fn an_answer_to_a_register_for_whoever_answers_refuses_who_waits_to_take_over() {
     let (mut world, old) = with_silent_peer();
     let now = world.now();
-    let Connect::Dial(dial) = world.node(0).connect(None, None, None) else {
-        panic!("no dial");
-    };
-    let answering = world.dialled_for(0, dial, "a");
+    let (answering, _) = world.dialled_unnamed(0, "a");
     world.run();
     let waiting = challenger(&mut world);
     assert_eq!(waiting.heard(&world), ["ack register"]);

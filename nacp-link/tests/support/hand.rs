@@ -78,8 +78,17 @@ impl World {
 
     /// A node dials the hand; nothing is answered yet.
     pub(crate) fn dialled_by(&mut self, site: usize, name: &str) -> (Hand, Token) {
+        self.dialled(site, Some(app(name)), name)
+    }
+
+    /// A node dials whoever answers, and the hand does.
+    pub(crate) fn dialled_unnamed(&mut self, site: usize, name: &str) -> (Hand, Token) {
+        self.dialled(site, None, name)
+    }
+
+    fn dialled(&mut self, site: usize, target: Option<AppId>, name: &str) -> (Hand, Token) {
         let token = self.token();
-        let connect = self.node(site).connect(Some(app(name)), None, Some(token));
+        let connect = self.node(site).connect(target, None, Some(token));
         let Connect::Dial(dial) = connect else {
             panic!("expected a dial, got {connect:?}");
         };
